@@ -27,7 +27,7 @@ help:
 
 # One flock round both halves: two `make` at once in one checkout must not install over each other.
 setup:
-	@flock Makefile $(MAKE) --no-print-directory packages $(STAMP)
+	@flock Makefile $(MAKE) -s packages $(STAMP)
 
 packages:
 	@missing=$$(for p in $(PACKAGES); do \
@@ -50,8 +50,10 @@ $(STAMP): pyproject.toml requirements.lock
 demo: setup
 	@$(VENV)/bin/bqltop demo $(ARGS)
 
+# make itself knows only success and failure: with STATUS_FILE pytest's own status is left there, and make succeeds.
 test: setup
-	@$(VENV)/bin/python -m pytest $(ARGS)
+	@$(VENV)/bin/python -m pytest $(ARGS); status=$$?; \
+	if test -n '$(STATUS_FILE)'; then echo $$status > '$(STATUS_FILE)'; else exit $$status; fi
 
 test-vm: setup
 	@tests/vm/run $(ARGS)
