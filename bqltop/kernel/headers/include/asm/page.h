@@ -1,0 +1,1 @@
+/* BCC includes this file; it brings what our programs need of it itself. */

@@ -1,0 +1,197 @@
+/* The programs that run for every packet and every poll. They only add up; nothing leaves the kernel. */
+
+#define NETDEV_TX_OK 0
+#define NETDEV_TX_BUSY 0x10
+
+/* Which queue the transmit that is under way on this CPU goes to: after the driver has run, the skb may be freed. */
+struct carried { u64 skb; u32 queue; };
+BPF_PERCPU_ARRAY(carry, struct carried, 1);
+
+#if CARRY
+/* raw tracepoint net_dev_start_xmit(skb, dev) */
+int on_start_xmit(struct bpf_raw_tracepoint_args *ctx)
+{
+	u32 zero = 0;
+	struct carried *carried;
+	u16 queue = 0;
+
+	if (ctx->args[1] != DEV)
+		return 0;
+	carried = carry.lookup(&zero);
+	if (!carried)
+		return 0;
+	read_to(queue, ctx->args[0] + OFF_sk_buff_queue_mapping);
+	carried->skb = ctx->args[0];
+	carried->queue = queue;
+	return 0;
+}
+#endif
+
+#if BQL
+/* inflight after this transmit. The two counters lie on two cache lines: a read can be torn, which shows as a
+ * completion ahead of its packet; that is 0, and counted. */
+static __always_inline void count_inflight(struct queue_cell *cell, u32 queue)
+{
+	u64 dql = TXQ + (u64)queue * SIZE_netdev_queue + OFF_netdev_queue_dql;
+	u32 queued = 0, completed = 0;
+	s32 inflight;
+
+	read_to(completed, dql + OFF_dql_num_completed);
+	read_to(queued, dql + OFF_dql_num_queued);
+	inflight = queued - completed;
+	if (inflight < 0) {
+		add(cell->torn, 1);
+		inflight = 0;
+	}
+	count(cell->inflight, inflight);
+}
+
+/* What was completed since the last look, as one completion. */
+static __always_inline void count_completion(struct queue_cell *cell, u32 queue)
+{
+	u32 completed = 0, size;
+	u64 now;
+
+	read_to(completed, TXQ + (u64)queue * SIZE_netdev_queue + OFF_netdev_queue_dql + OFF_dql_num_completed);
+	size = completed - (u32)cell->completed_seen;
+	if (!size)
+		return;
+	now = bpf_ktime_get_ns();
+	if (cell->completed_seen) {
+		count(cell->completion_size, size);
+		count(cell->completion_interval, now - cell->completed_at);
+	}
+	cell->completed_seen = completed | (1ULL << 32);
+	cell->completed_at = now;
+}
+#endif
+
+/* raw tracepoint net_dev_xmit(skb, rc, dev, len): right after the driver's transmit function, so the state word shows a
+ * stop that this packet has just caused. */
+int on_xmit(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct queue_cell *cell;
+	u32 queue = 0;
+	int rc;
+
+	if (ctx->args[2] != DEV)
+		return 0;
+#if CARRY
+	u32 zero = 0;
+	struct carried *carried = carry.lookup(&zero);
+
+	if (!carried)
+		return 0;
+	queue = carried->skb == ctx->args[0] ? carried->queue : QUEUES;
+#endif
+	cell = cells.lookup(&queue);
+	if (!cell) {
+		u32 first = 0;
+		struct device_snapshot *dev = device.lookup(&first);
+
+		if (dev)
+			add(dev->strays, 1);
+		return 0;
+	}
+	rc = ctx->args[1];
+	if (rc == NETDEV_TX_OK)
+		add(cell->packets, 1);
+	else if (rc == NETDEV_TX_BUSY)
+		add(cell->busy, 1);
+#if BQL
+	count_inflight(cell, queue);
+#endif
+	observe(cell, state_of(queue), true);
+	return 0;
+}
+
+/* One NAPI instance. Only one CPU at a time polls an instance, so its cells need no atomic addition. */
+struct napi_cell {
+	u64 address;
+	u64 dev;
+	u32 id;
+	s32 queue;		/* the TX queue whose packets it completes; -1: not known */
+	u64 polls;
+	u64 work;
+	u64 full;
+	u64 histogram[LINEAR_WORK_CELLS];
+};
+BPF_F_TABLE("array", u32, struct napi_cell, napis, NAPIS, 1024 /* BPF_F_MMAPABLE */);
+BPF_HASH(napi_slots, u64, u32, NAPIS);
+BPF_ARRAY(napi_count, u64, 1);
+
+/* The TX queue that a NAPI instance completes. veth: instance i of the peer empties the ring of queue i. */
+static __always_inline s32 completes(u64 napi, u64 dev)
+{
+#if RING == RING_VETH
+	u64 distance = napi - RING_BASE - OFF_veth_rq_xdp_napi;
+
+	if (dev == PEER && napi >= RING_BASE && distance < (u64)RING_COUNT * SIZE_veth_rq)
+		return distance / SIZE_veth_rq;
+	return -1;
+#else
+	return QUEUES == 1 ? 0 : -1;
+#endif
+}
+
+static __always_inline struct napi_cell *napi_cell(u64 napi, u64 dev)
+{
+	u32 *known = napi_slots.lookup(&napi), slot = 0, zero = 0;
+	struct napi_cell *cell;
+	u64 *next;
+
+	if (known) {
+		slot = *known;
+		return napis.lookup(&slot);
+	}
+	next = napi_count.lookup(&zero);
+	if (!next)
+		return NULL;
+	slot = __sync_fetch_and_add(next, 1);
+	cell = napis.lookup(&slot);
+	if (!cell)
+		return NULL;
+	cell->address = napi;
+	cell->dev = dev;
+	cell->queue = completes(napi, dev);
+	read_to(cell->id, napi + OFF_napi_struct_napi_id);
+	napi_slots.update(&napi, &slot);
+	return cell;
+}
+
+/* raw tracepoint napi_poll(napi, work, budget) */
+int on_poll(struct bpf_raw_tracepoint_args *ctx)
+{
+	int work = ctx->args[1], budget = ctx->args[2];
+	struct queue_cell *cell;
+	struct napi_cell *napi;
+	u64 dev = 0;
+	u32 queue;
+	u64 bin;
+
+	read_to(dev, ctx->args[0] + OFF_napi_struct_dev);
+	if (dev != DEV && dev != PEER)
+		return 0;
+	napi = napi_cell(ctx->args[0], dev);
+	if (!napi || work < 0)
+		return 0;
+	napi->polls++;
+	napi->work += work;
+	if (work >= budget)
+		napi->full++;
+	bin = work;
+	asm volatile("" : "+r"(bin));
+	if (bin > LINEAR_WORK_CELLS - 1)
+		bin = LINEAR_WORK_CELLS - 1;
+	napi->histogram[bin]++;
+
+	queue = napi->queue;
+	cell = cells.lookup(&queue);
+	if (!cell)
+		return 0;
+#if BQL
+	count_completion(cell, queue);
+#endif
+	observe(cell, state_of(queue), false);
+	return 0;
+}
