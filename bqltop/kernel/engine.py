@@ -14,6 +14,7 @@ from bqltop.histogram import LINEAR_WORK_CELLS, LOG_LINEAR_CELLS
 from bqltop.kernel.bpf import BpfError, Module, read_program
 from bqltop.kernel.btf import Btf
 from bqltop.kernel.target import Ring, Target
+from bqltop.model import Probe
 
 CHUNK = 64
 """TX queues per run of the snapshot program (CHUNK in programs/snapshot.c)."""
@@ -231,6 +232,17 @@ class Engine:
             cells = self._napis[at + 48 : at + 48 + LINEAR_WORK_CELLS * 8].cast("Q")
             readings.append(NapiReading(address, device, napi_id, queue, polls, work, full, tuple(cells)))
         return readings
+
+    def probes(self) -> tuple[Probe, ...]:
+        """What this engine sees, and with which precision."""
+        ring = self.target.ring is not Ring.NONE
+        return (
+            Probe("snapshot", True),
+            Probe("transmit", True),
+            Probe("napi", True),
+            Probe("wake", False, "a wake-up is seen at the next poll or transmit: this kernel has neither fentry nor kprobes"),
+            Probe("ring", ring, None if ring else "this driver's ring is not known to bqltop"),
+        )
 
     def program_fds(self) -> dict[str, int]:
         """Name and file descriptor of each loaded program (for the kernel's own run-time statistics)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 
 from bqltop.kernel import netns
 from bqltop.kernel.bpf import BpfError, Module, read_program
@@ -109,6 +110,27 @@ def find(memory: Memory, namespace: Namespace, ifindex: int, driver: str | None,
         own_napi=memory.number(napi_list) != napi_list,
         bql=_charges_bql(memory, btf, txq, queues),
     )
+
+
+def is_usbnet(driver: str) -> bool:
+    """Whether a USB network driver is built on usbnet, whose list of submitted URBs we know: its module needs usbnet."""
+    try:
+        users = Path("/proc/modules").read_text()
+    except OSError:
+        return False
+    for line in users.splitlines():
+        name, _, _, used_by, *_ = line.split()
+        if name == "usbnet":
+            return driver in used_by.split(",")
+    return driver in USBNET_DRIVERS
+
+
+USBNET_DRIVERS = {
+    "aqc111", "asix", "ax88179_178a", "cdc_eem", "cdc_ether", "cdc_mbim", "cdc_ncm", "cdc_subset", "ch9200", "cx82310_eth",
+    "dm9601", "gl620a", "huawei_cdc_ncm", "int51x1", "lan78xx", "mcs7830", "net1080", "plusb", "qmi_wwan", "rndis_host",
+    "sierra_net", "smsc75xx", "smsc95xx", "sr9700", "sr9800", "zaurus",
+}  # fmt: skip
+"""Drivers of drivers/net/usb built on usbnet, for kernels where they are built in and /proc/modules says nothing."""
 
 
 def _find_device(memory: Memory, btf: Btf, net: int, ifindex: int) -> int:

@@ -1,0 +1,75 @@
+"""Arguments -> what to run; nothing else. What a command needs is imported when it is run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from bqltop import __version__
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "watch": ("bqltop.watch", "watch a device (what `bqltop DEV` does; for a device named like a command)"),
+    "demo": ("bqltop.demo", "build a flooded veth pair in namespaces of its own and watch it"),
+}
+"""Command -> (module with ``configure(parser)`` and ``run(arguments) -> exit status``, help)."""
+
+FAULT = 2
+"""Exit status of wrong input: one line says what is wrong and what to do."""
+
+
+class Fault(Exception):
+    """Wrong input or a missing thing; the text is the one line that is shown."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, saying what is wrong in one line."""
+
+    def error(self, message: str):
+        self.exit(FAULT, f"bqltop: {message} (bqltop --help)\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit status: 0, 2 for wrong input, 130 after Ctrl-C, else what the command says."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = next((word for word in arguments[:1] if word in COMMANDS), None)
+    try:
+        if command is None:
+            return _run("watch", arguments)
+        return _run(command, arguments[1:])
+    except KeyboardInterrupt:
+        return 130
+    except _faults() as error:
+        print(f"bqltop: {error}", file=sys.stderr)
+        return FAULT
+
+
+def _run(command: str, arguments: list[str]) -> int:
+    module = import_module(COMMANDS[command][0])
+    parser = _Parser(
+        prog="bqltop" if command == "watch" else f"bqltop {command}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=module.__doc__,
+        epilog=_overview() if command == "watch" else None,
+    )
+    if command == "watch":
+        parser.add_argument("--version", action="version", version=f"bqltop {__version__}")
+    module.configure(parser)
+    run: Callable[[argparse.Namespace], int] = module.run
+    return run(parser.parse_args(arguments))
+
+
+def _overview() -> str:
+    lines = [f"  bqltop {name:<10} {text}" for name, (_, text) in COMMANDS.items()]
+    return "\n".join(["commands:", *lines, "", "Each has its own --help."])
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    """Every error whose text is meant for the user. Imported only when something has gone wrong."""
+    from bqltop.kernel.bpf import BpfError
+    from bqltop.kernel.netns import NetnsError
+    from bqltop.lab import LabError
+    from bqltop.sampler import NoSuchDevice
+
+    return (Fault, BpfError, NetnsError, LabError, NoSuchDevice)

@@ -1,0 +1,100 @@
+"""From what the kernel holds to what a sample says: wrapping counters, torn reads, jiffies. Pure."""
+
+from __future__ import annotations
+
+from bqltop.kernel.engine import QueueReading, StateBits
+from bqltop.model import QueueSample, Unit
+
+WRAP = 1 << 32
+
+
+class Wrapping:
+    """A 32-bit counter of the kernel continued as a 64-bit count since the first look.
+
+    Right as long as it grows by less than 2^32 between two looks; the sampler looks at least ten times a second
+    (100 Gbit/s of bytes take 0.34 s to wrap).
+    """
+
+    __slots__ = ("_last", "total")
+
+    def __init__(self, first: int):
+        self._last, self.total = first, 0
+
+    def look(self, value: int) -> int:
+        """The count since the first look, after the counter now reads ``value``."""
+        self.total += (value - self._last) % WRAP
+        self._last = value
+        return self.total
+
+
+def inflight(num_queued: int, num_completed: int) -> tuple[int, bool]:
+    """(inflight, torn): the difference of two 32-bit counters that wrap. They lie on two cache lines and can be read
+    torn, a completion before its packet: that difference is "negative", means 0, and is reported as torn."""
+    difference = (num_queued - num_completed) % WRAP
+    return (0, True) if difference >= WRAP // 2 else (difference, False)
+
+
+class QueueCounter:
+    """One TX queue's readings as samples. Keeps what a sample needs of the past: the wrapping counters."""
+
+    def __init__(self, index: int, unit: Unit | None, bits: StateBits, ms_per_jiffy: float):
+        self._index, self._unit, self._bits, self._ms = index, unit, bits, ms_per_jiffy
+        self._queued: Wrapping | None = None
+        self._completed: Wrapping | None = None
+        self._torn = 0
+
+    def look(self, num_queued: int, num_completed: int) -> None:
+        """Take notice of the wrapping counters, between samples."""
+        if self._queued is None or self._completed is None:
+            self._queued, self._completed = Wrapping(num_queued), Wrapping(num_completed)
+        self._queued.look(num_queued)
+        self._completed.look(num_completed)
+
+    def sample(self, reading: QueueReading) -> QueueSample:
+        """The reading in the sample's words. Without BQL its figures are None, not what an unused dql holds."""
+        bits = self._bits
+        return QueueSample(
+            index=self._index,
+            drv_xoff=bool(reading.state & bits.drv_xoff),
+            stack_xoff=bool(reading.state & bits.stack_xoff),
+            frozen=bool(reading.state & bits.frozen),
+            packets=reading.packets,
+            busy=reading.busy,
+            stops_driver=reading.stops_driver,
+            stops_bql=reading.stops_bql,
+            wakes_driver=reading.wakes_driver,
+            wakes_bql=reading.wakes_bql,
+            stopped_driver_ns=reading.stopped_driver_ns,
+            stopped_bql_ns=reading.stopped_bql_ns,
+            stopped_ns=reading.stopped_ns,
+            ring_size=reading.ring_size,
+            ring_used=reading.ring_used,
+            tx_timeouts=reading.timeouts,
+            **(self._bql(reading) if self._unit else {}),
+        )
+
+    def _bql(self, reading: QueueReading) -> dict:
+        self.look(reading.num_queued, reading.num_completed)
+        outstanding, torn = inflight(reading.num_queued, reading.num_completed)
+        self._torn += torn
+        return {
+            "unit": self._unit,
+            "limit": reading.limit,
+            "limit_min": reading.limit_min,
+            "limit_max": reading.limit_max,
+            "hold_time_ms": round(reading.hold_time * self._ms),
+            "inflight": outstanding,
+            "queued": self._queued.total,
+            "completed": self._completed.total,
+            "stall_threshold_ms": _milliseconds(reading.stall_threshold, self._ms),
+            "stall_max_ms": _milliseconds(reading.stall_max, self._ms),
+            "stall_count": reading.stall_count,
+            "torn_reads": reading.torn + self._torn,
+            "inflight_histogram": reading.inflight_histogram,
+            "completion_size_histogram": reading.completion_size_histogram,
+            "completion_interval_histogram": reading.completion_interval_histogram,
+        }
+
+
+def _milliseconds(jiffies: int | None, ms_per_jiffy: float) -> int | None:
+    return None if jiffies is None else round(jiffies * ms_per_jiffy)
