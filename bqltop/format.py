@@ -106,8 +106,19 @@ def flag(value: bool | None) -> str:
 
 
 def text(value: object) -> str:
-    """Anything else as it is. Strings from outside come through literally: never hand this to a markup parser."""
-    return ABSENT if value is None else str(value)
+    """Anything else as it is, but printable. Never hand this to a markup parser."""
+    return ABSENT if value is None else printable(str(value))
+
+
+def printable(name: str) -> str:
+    """A text from outside, safe for a terminal: what does not print (a device's name may hold an escape sequence)
+    comes out as ``\\x1b``, everything else literally."""
+    if name.isprintable():
+        return name
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape", "backslashreplace").decode("ascii")
+        for letter in name
+    )
 
 
 def cells(value: Sequence[int] | None) -> str:

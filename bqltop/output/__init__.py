@@ -1,0 +1,84 @@
+"""Samples for machines and for pipes: JSON lines, CSV, text and Prometheus. Nothing here asks the kernel.
+
+``run`` drives a source (anything with ``every(interval_s) -> Iterator[Sample]``: a sampler, a replay) and a writer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Protocol, TextIO
+
+from bqltop.model import Sample
+from bqltop.output import csv_rows, json_lines, text_lines
+from bqltop.window import Window, between
+
+ONCE_SECONDS = 0.2
+"""Length of the one window that ``--once`` shows: long enough for rates, short enough not to be waited for."""
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as the shell counts it (128 + SIGINT)."""
+
+Write = Callable[[Sample, Window | None], str]
+WRITERS: dict[str, Callable[[], Write]] = {
+    "json": json_lines.writer,
+    "csv": csv_rows.writer,
+    "text": text_lines.writer,
+}
+
+
+class Source(Protocol):
+    """Where samples come from. The first sample of ``every`` is the baseline, taken at once."""
+
+    def every(self, interval_s: float) -> Iterator[Sample]: ...
+
+
+def windows(samples: Iterator[Sample]) -> Iterator[tuple[Sample, Window | None]]:
+    """Every sample but the first with the window that it ends; None for the window where the two must not be
+    compared (the device was away or made anew)."""
+    for older, newer in itertools.pairwise(samples):
+        yield newer, between(older, newer)
+
+
+def run(
+    format: str,
+    source: Source,
+    out: TextIO | None = None,
+    count: int | None = None,
+    interval: float = 1.0,
+    once: bool = False,
+) -> int:
+    """Write a source's samples to ``out`` (standard output) until ``count`` of them are written, the source ends, the
+    reader goes away or Ctrl-C. ``interval`` is in seconds. ``once`` is one sample over a short window.
+
+    Returns the exit status: 0, also when the reader closed the pipe, or 130 after Ctrl-C. Errors of the source
+    come through.
+    """
+    out = sys.stdout if out is None else out
+    count, interval = (1, min(interval, ONCE_SECONDS)) if once else (count, interval)
+    write = WRITERS[format]()
+    try:
+        for sample, window in itertools.islice(windows(source.every(interval)), count):
+            text = write(sample, window)
+            if text:
+                out.write(text)
+                out.flush()
+    except BrokenPipeError:
+        quiet_exit(out)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+def quiet_exit(out: TextIO) -> None:
+    """Point a broken pipe's descriptor at /dev/null: what is still buffered would raise again when the interpreter
+    flushes its streams at exit, and print a traceback nobody can act on."""
+    try:
+        descriptor = out.fileno()
+    except (OSError, ValueError, AttributeError):  # not a real file
+        return
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)
+    os.close(null)
