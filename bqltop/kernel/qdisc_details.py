@@ -73,7 +73,7 @@ def _options(kind: str, raw: bytes) -> tuple[tuple[str, int | str], ...]:
     decode = _OPTIONS.get(kind)
     try:
         return tuple((decode(raw) if decode else _by_pyroute2(kind, raw)).items())
-    except (struct.error, KeyError):
+    except (struct.error, KeyError, IndexError):  # a shorter structure than this kernel's headers describe
         return ()
 
 
