@@ -46,6 +46,7 @@ class LabSpec:
     flows: UDP flows per process, hashed over the queues; 0 = 1 for one queue, else 16 per queue. flooders: flood processes.
     threaded: the receiver's NAPI polls in kernel threads (else in softirq, which shares the sender's CPU: hardly a ring to see).
     napi_mode: packets go through veth's ring; False = straight to the peer's backlog, no ring, no backpressure.
+    wake_all: work around a fault of veth, with which only TX queue 0 is ever woken (see xdp.py); False shows lost wake-ups.
     prefix: names of namespaces begin with it.
     """
 
@@ -60,6 +61,7 @@ class LabSpec:
     flows: int = 0
     flooders: int = 1
     pps: int = 0
+    wake_all: bool = True
     prefix: str = field(default_factory=default_prefix)
 
     def __post_init__(self) -> None:
@@ -82,7 +84,7 @@ class Lab:
 
     def __enter__(self) -> Lab:
         spec = self.spec
-        self._pair = Pair(spec.queues, spec.qdisc, spec.napi_mode, spec.threaded, spec.prefix)
+        self._pair = Pair(spec.queues, spec.qdisc, spec.napi_mode, spec.threaded, spec.wake_all, spec.prefix)
         try:
             self.sender, self.receiver = self._pair.sender, self._pair.receiver
             if spec.rules:
