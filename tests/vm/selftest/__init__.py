@@ -1,0 +1,1 @@
+"""The runner's own logic, tested on the host without booting anything."""
