@@ -1,16 +1,20 @@
 """Namespaces: found without creating, entered without moving anybody, and noticed when they are gone."""
 
+import fcntl
 import os
 import socket
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from bqltop.kernel import netns as namespaces
 from bqltop.kernel.netns import NetnsError
+
+SIOCGSKNS = 0x894C  # a descriptor of the socket's own namespace
 
 
 def inode(path: str) -> int:
@@ -85,11 +89,7 @@ def test_the_main_thread_refuses_to_move(netns):
 def test_a_socket_belongs_to_the_namespace_it_was_asked_for(netns):
     where = namespaces.resolve(netns())
     with namespaces.socket_in(where, socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        fd = os.pidfd_open(os.getpid())  # SIOCGSKNS gives the socket's own namespace
-        os.close(fd)
-        import fcntl
-
-        ns_fd = fcntl.ioctl(sock, 0x894C)
+        ns_fd = fcntl.ioctl(sock, SIOCGSKNS)
         try:
             assert os.fstat(ns_fd).st_ino == where.inode
         finally:
@@ -106,7 +106,7 @@ def test_the_sysfs_of_another_namespace_shows_its_devices_to_any_thread(netns):
         os.close(net)
     finally:
         os.close(directory)
-    assert not any(line.split()[1].startswith("/tmp/bqltop-sysfs") for line in open("/proc/mounts"))
+    assert "/tmp/bqltop-sysfs" not in Path("/proc/mounts").read_text()
 
 
 def test_the_older_way_to_that_sysfs_works_as_well(netns, monkeypatch):
@@ -115,14 +115,14 @@ def test_the_older_way_to_that_sysfs_works_as_well(netns, monkeypatch):
 
     monkeypatch.setattr(namespaces, "_sysfs_by_fsmount", refused)
     name = netns()
-    mounts = open("/proc/self/mounts").read()
+    mounts = Path("/proc/self/mounts").read_text()
     directory = namespaces.sysfs_dir(namespaces.resolve(name))
     try:
         assert os.path.exists(f"/proc/self/fd/{directory}/class/net/lo")
         assert not os.path.exists(f"/proc/self/fd/{directory}/class/net/eth0")
     finally:
         os.close(directory)
-    assert open("/proc/self/mounts").read() == mounts
+    assert Path("/proc/self/mounts").read_text() == mounts
 
 
 def test_a_namespace_is_noticed_to_be_gone_though_our_socket_keeps_it_alive(netns):

@@ -86,10 +86,24 @@ def test_counters_are_those_of_ip(veth_pair, rtnl):
 
 @pytest.mark.parametrize(
     "words",
-    ["pfifo limit 77", "bfifo limit 7777", "tbf rate 1mbit burst 5k limit 10k", "htb default 10", "fq_codel limit 555", "sfq perturb 10",
-     "fq limit 99", "codel limit 88", "pie limit 66", "red limit 100k min 10k max 30k avpkt 1000 burst 20 ecn", "prio", "cake bandwidth 10mbit",
-     "netem limit 44 delay 1ms", "hhf", "noqueue"],
-)  # fmt: skip
+    [
+        "pfifo limit 77",
+        "bfifo limit 7777",
+        "tbf rate 1mbit burst 5k limit 10k",
+        "htb default 10",
+        "fq_codel limit 555",
+        "sfq perturb 10",
+        "fq limit 99",
+        "codel limit 88",
+        "pie limit 66",
+        "red limit 100k min 10k max 30k avpkt 1000 burst 20 ecn",
+        "prio",
+        "cake bandwidth 10mbit",
+        "netem limit 44 delay 1ms",
+        "hhf",
+        "noqueue",
+    ],
+)
 def test_a_qdisc_is_what_tc_says(veth_pair, rtnl, words):
     end = veth_pair(queues=1).sender
     if not has_qdisc(end.netns, end.device, "root", *words.split()):
@@ -107,8 +121,15 @@ def agree(ours, theirs: dict) -> None:
     assert ours.kind == theirs["kind"]
     assert ours.handle == theirs["handle"]
     assert ours.parent == ("root" if theirs.get("root") else theirs["parent"])
-    for name, key in {"packets": "packets", "bytes": "bytes", "drops": "drops", "requeues": "requeues", "overlimits": "overlimits",
-                      "backlog_bytes": "backlog", "backlog_packets": "qlen"}.items():  # fmt: skip
+    for name, key in {
+        "packets": "packets",
+        "bytes": "bytes",
+        "drops": "drops",
+        "requeues": "requeues",
+        "overlimits": "overlimits",
+        "backlog_bytes": "backlog",
+        "backlog_packets": "qlen",
+    }.items():
         assert getattr(ours, name) == theirs[key], name
     options = theirs.get("options", {})
     for name in set(ours.options) & set(options) - {"priomap", "rate", "bandwidth", "ecn", "default"}:

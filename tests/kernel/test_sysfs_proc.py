@@ -3,6 +3,7 @@
 import os
 import resource
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -42,8 +43,15 @@ def test_an_ifb_has_the_values_cat_shows(ifb, sysfs_of):
     assert [queue.index for queue in queues] == [0, 1, 2]
     assert (queues[1].limit_min, queues[1].limit_max, queues[1].hold_time_ms) == (5, 999, 1200)
     assert queues[1].unit is Unit.BYTES
-    for name, key in {"limit": "limit", "limit_min": "limit_min", "limit_max": "limit_max", "hold_time": "hold_time_ms", "inflight": "inflight",
-                      "stall_thrs": "stall_threshold_ms", "stall_cnt": "stall_count"}.items():  # fmt: skip
+    for name, key in {
+        "limit": "limit",
+        "limit_min": "limit_min",
+        "limit_max": "limit_max",
+        "hold_time": "hold_time_ms",
+        "inflight": "inflight",
+        "stall_thrs": "stall_threshold_ms",
+        "stall_cnt": "stall_count",
+    }.items():
         if os.path.exists(f"/proc/self/fd/{directory}/class/net/{end.device}/queues/tx-0/byte_queue_limits/{name}"):
             assert getattr(queues[1], key) == cat(end.netns, f"{folder}/{name}"), name
     assert queues[2].tx_timeouts == cat(end.netns, f"/sys/class/net/{end.device}/queues/tx-2/tx_timeout") == 0
@@ -139,7 +147,7 @@ def test_jiffies_are_those_of_this_kernel():
 
 def test_cpus_are_those_of_proc_stat():
     cpus = proc.cpus()
-    lines = [line.split() for line in open("/proc/stat") if line.startswith("cpu") and line[3].isdigit()]
+    lines = [line.split() for line in Path("/proc/stat").read_text().splitlines() if line.startswith("cpu") and line[3].isdigit()]
     assert [cpu.cpu for cpu in cpus] == [int(line[0][3:]) for line in lines]
     for cpu, line in zip(cpus, lines, strict=True):
         ticks = os.sysconf("SC_CLK_TCK")

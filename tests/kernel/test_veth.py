@@ -11,9 +11,16 @@ from bqltop.kernel.rtnl import Rtnl
 
 @pytest.mark.parametrize(
     ("tso", "gro", "xdp", "datagrams", "expected"),
-    [(False, True, False, False, True), (False, False, True, False, True), (True, True, False, False, False), (True, False, True, False, False),
-     (False, False, False, False, False), (True, False, False, True, False), (True, True, False, True, True)],
-)  # fmt: skip
+    [
+        (False, True, False, False, True),
+        (False, False, True, False, True),
+        (True, True, False, False, False),
+        (True, False, True, False, False),
+        (False, False, False, False, False),
+        (True, False, False, True, False),
+        (True, True, False, True, True),
+    ],
+)
 def test_the_rule(tso, gro, xdp, datagrams, expected):
     in_force, reason = veth.judge(tso, gro, xdp, datagrams)
     assert in_force is expected

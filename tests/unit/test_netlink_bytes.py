@@ -24,9 +24,8 @@ def qdisc(
 ):
     stats = attribute(1, struct.pack("=QI", *basic)) + attribute(3, struct.pack("=5I", *queue))
     stats += b"" if wide is None else attribute(8, struct.pack("=Q", wide))
-    stats += attribute(4, app) if app else b""
     payload = struct.pack("=BxxxiIII", 0, ifindex, handle, parent, 2) + attribute(1, kind.encode() + b"\0")
-    payload += attribute(2 | 0x8000, options) + attribute(7 | 0x8000, stats)
+    payload += attribute(7 | 0x8000, stats)
     return (qdiscs.RTM_NEWQDISC, b"\xff" * 16 + payload, 16, 16 + len(payload))
 
 
@@ -84,9 +83,16 @@ def test_parents_are_written_as_tc_writes_them(number, text):
 def test_fq_codel_statistics_by_tc_names():
     raw = struct.pack("=10I", 0, 1514, 2, 3, 4, 5, 6, 7, 8, 9)
     assert qdisc_details.statistics("fq_codel", raw) == {
-        "maxpacket": 1514, "drop_overlimit": 2, "ecn_mark": 3, "new_flow_count": 4, "new_flows_len": 5,
-        "old_flows_len": 6, "ce_mark": 7, "memory_used": 8, "drop_overmemory": 9,
-    }  # fmt: skip
+        "maxpacket": 1514,
+        "drop_overlimit": 2,
+        "ecn_mark": 3,
+        "new_flow_count": 4,
+        "new_flows_len": 5,
+        "old_flows_len": 6,
+        "ce_mark": 7,
+        "memory_used": 8,
+        "drop_overmemory": 9,
+    }
 
 
 def test_a_class_of_fq_codel_is_not_mistaken_for_the_qdisc():
