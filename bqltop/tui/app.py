@@ -1,0 +1,108 @@
+"""The application: owns the source, hands Frames to the live screen, and knows the keys that work everywhere."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from bqltop.tui.feed import Feed
+from bqltop.tui.messages import SamplesArrived, SourceEnded
+from bqltop.tui.screens.help import HelpScreen
+from bqltop.tui.screens.live import LiveScreen
+from bqltop.tui.terminal import TerminalDriver
+from bqltop.tui.watcher import Watcher
+
+INTERVALS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+LONGEST_WAIT_S = 1.0
+"""How long leaving may wait for the sample that is being taken."""
+
+
+class BqltopApp(App[int]):
+    """``source`` yields samples (see bqltop.source); ``tuner``, ``devices`` and ``recorder`` are what later panels
+    work with, None where there is none. The source is closed by ``bqltop.tui.run``, not here."""
+
+    CSS_PATH = "bqltop.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "quit"),
+        Binding("ctrl+c", "quit", "quit", priority=True),
+        Binding("ctrl+z", "suspend_process", "suspend", priority=True),
+        Binding("question_mark,h,f1", "help", "help"),
+        Binding("plus,equals_sign", "faster(1)", "refresh more often"),
+        Binding("minus", "faster(-1)", "refresh less often"),
+    ]
+
+    def __init__(self, source, *, interval_s: float = 0.1, tuner=None, devices=None, recorder=None,
+                 read_only: bool = False, driver_class=TerminalDriver) -> None:
+        super().__init__(driver_class=driver_class)
+        self.animation_level = "none"
+        self.source, self.tuner, self.devices, self.recorder = source, tuner, devices, recorder
+        self.interval_s = interval_s
+        self.failure: BaseException | None = None
+        self.feed = Feed(source.description, read_only)
+        self.live = LiveScreen(self.feed)
+        self.watcher = Watcher(source, interval_s, self.post_message)
+
+    def get_default_screen(self) -> LiveScreen:
+        return self.live
+
+    def on_mount(self) -> None:
+        self.watcher.start()
+
+    # -- samples -------------------------------------------------------------------------------------------------
+
+    def on_samples_arrived(self, message: SamplesArrived) -> None:
+        for sample in self.watcher.drain():
+            self.feed.take(sample)
+        # Under another screen nothing of the live view is seen: not worth drawing.
+        if self.screen is self.live:
+            self.draw_now()
+
+    def on_source_ended(self, message: SourceEnded) -> None:
+        if message.error is not None:
+            self.fail(message.error)
+
+    def draw_now(self) -> None:
+        """Draw the newest state."""
+        frame = self.feed.frame(self.interval_s)
+        if frame is not None:
+            self.live.show(frame)
+
+    # -- leaving -------------------------------------------------------------------------------------------------
+
+    def stop_watching(self) -> bool:
+        """End the watcher thread; True when it has ended."""
+        self.watcher.stop()
+        return self.watcher.join(LONGEST_WAIT_S)
+
+    def fail(self, error: BaseException) -> None:
+        """Leave because of ``error``; ``run`` says it in one line and answers 1."""
+        self.failure = self.failure or error
+        self.exit(1, return_code=1)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Textual's hook for an exception in any handler or drawing function: remember it and leave. Its own way
+        would print a page of traceback into a terminal in the middle of an incident."""
+        self.failure = self.failure or error
+        if self.is_headless:
+            super()._handle_exception(error)
+            return
+        self._return_code = 1
+        self._close_messages_no_wait()
+
+    # -- keys ----------------------------------------------------------------------------------------------------
+
+    async def action_quit(self) -> None:
+        self.exit(0)
+
+    def action_help(self) -> None:
+        self.push_screen(HelpScreen())
+
+    def action_faster(self, steps: int) -> None:
+        """Another refresh rate, from the next sample on."""
+        nearest = min(range(len(INTERVALS_S)), key=lambda n: abs(INTERVALS_S[n] - self.interval_s))
+        self.interval_s = INTERVALS_S[max(0, min(len(INTERVALS_S) - 1, nearest - steps))]
+        self.source.interval = self.interval_s
+        self.draw_now()

@@ -1,0 +1,177 @@
+"""The header, the verdict lines and the key hints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.style import Style
+from textual.strip import Strip
+
+from bqltop import format as fmt
+from bqltop.model import Device
+from bqltop.tui.draw import palette
+from bqltop.tui.draw.line import Line, blank, cut, literal, wrap
+from bqltop.tui.frame import Frame, View
+from bqltop.verdict import COSTLY, NOTABLE, SEVERE, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A piece of the header; lower ``rank`` stays longer when the room shrinks."""
+
+    text: str
+    style: Style
+    rank: int
+    right: bool = False
+
+
+def device_title(device: Device) -> str:
+    """The device and its other end: veth0@blue → eth0@web-1."""
+    title = literal(device.name) + (f"@{literal(device.netns)}" if device.netns else "")
+    peer = device.peer
+    if peer:
+        name = literal(peer.name) if peer.name else f"index {peer.ifindex}"
+        title += f" → {name}" + (f"@{literal(peer.netns)}" if peer.netns else "")
+    return title
+
+
+def header(frame: Frame, view: View, width: int, height: int = 1) -> list[Strip]:
+    """One line of what is watched and how, or two where there is room: the second names probes and precision."""
+    lines = [_fit(_device_items(frame, view, height == 1), width)]
+    if height > 1:
+        lines.append(_fit(_probe_items(frame), width))
+    return lines
+
+
+def _device_items(frame: Frame, view: View, alone: bool) -> list[Item]:
+    device, plain, dim = frame.sample.device, palette.HEADER, palette.HEADER_DIM
+    driver = literal(device.driver or device.kind or "?")
+    queues = f"{len(frame.sample.queues)} txq"
+    state = "AWAY" if frame.away else device.oper_state
+    items = [
+        Item("bqltop", palette.HEADER_DIM, 9),
+        Item(device_title(device), palette.HEADER_STRONG, 0),
+        Item(driver, plain, 3),
+        Item(state, palette.HEADER_NOTICE if frame.away else plain, 2),
+        Item(literal(device.qdisc or ""), plain, 4),
+        Item(f"mtu {device.mtu}" if device.mtu else "", dim, 7),
+        Item(f"txqlen {device.tx_queue_len}" if device.tx_queue_len is not None else "", dim, 10),
+        Item(queues, dim, 8),
+        Item(" PAUSED " if view.paused else "", palette.HEADER_NOTICE, 1, True),
+        Item("read-only" if frame.read_only else "", palette.HEADER_DIM, 11, True),
+    ]
+    if alone:
+        items.append(Item("" if frame.sees_state else "no eBPF", palette.HEADER_STRONG, 1, True))
+    cpu = fmt.share(frame.window.own_cpu_share) if frame.window else fmt.ABSENT
+    return [
+        *items,
+        Item(refresh_rate(frame.interval_s), plain, 5, True),
+        Item(f"cpu {cpu}", dim, 6, True),
+        Item(fmt.clock(frame.sample.time_ns), plain, 5, True),
+    ]
+
+
+def _probe_items(frame: Frame) -> list[Item]:
+    """The probes: those in force with their precision, those that are not with what to type. Words, not colours."""
+    items = []
+    for rank, probe in enumerate(sorted(frame.sample.probes, key=lambda p: p.in_force)):
+        why = f": {literal(probe.why)}" if probe.why else ""
+        if probe.in_force:
+            items.append(Item(f"{literal(probe.name)}{why}", palette.HEADER_DIM, rank))
+        else:
+            items.append(Item(f"no {literal(probe.name)}{why}", palette.HEADER_STRONG, rank))
+    softirq = frame.window.softirq_share if frame.window else None
+    if softirq is not None:
+        items.append(Item(f"softirq {fmt.share(softirq)}", palette.HEADER_DIM, 8, True))
+    own = frame.sample.own
+    if own:
+        items.append(Item(f"{own.rss_bytes / 1e6:.0f} MB", palette.HEADER_DIM, 9, True))
+        if own.missed:
+            items.append(Item(f"{own.missed} samples missed", palette.HEADER_STRONG, 7, True))
+    return items
+
+
+def refresh_rate(interval_s: float) -> str:
+    """10 Hz, 2 Hz, 1 Hz, then every 2 s."""
+    return f"{1 / interval_s:.3g} Hz" if interval_s <= 1 else f"every {fmt.seconds(interval_s)}"
+
+
+def _fit(items: Sequence[Item], width: int) -> Strip:
+    """As many items as fit, by rank, two blanks apart; the ones of the right-hand side flush right."""
+    items = [item for item in items if item.text]
+    kept, room = [], width - 1
+    for item in sorted(items, key=lambda item: item.rank):
+        needed = cell_len(item.text) + 2
+        if needed <= room or not kept:
+            kept.append(item)
+            room -= needed
+    line = Line((" ", palette.HEADER))
+    for item in (item for item in items if item in kept and not item.right):
+        line.add(cut(item.text, width - line.width - 1), item.style).add("  ", palette.HEADER)
+    rest = Line()
+    for item in (item for item in items if item in kept and item.right):
+        rest.add("  ", palette.HEADER).add(item.text, item.style)
+    rest.add(" ", palette.HEADER)
+    line.to(width - rest.width, palette.HEADER).extend(rest.segments)
+    return line.strip(width, palette.HEADER)
+
+
+SEVERITY_MARKS = {SEVERE: ("!!", palette.LOSS), COSTLY: ("! ", palette.DRIVER), NOTABLE: ("> ", palette.BQL)}
+
+
+def verdict(verdicts: Sequence[Verdict], width: int, height: int) -> list[Strip]:
+    """The first verdict's sentence and detail; with room its evidence, then the sentences that come next. A mark of
+    one or two characters tells how severe it is."""
+    lines: list[Line] = []
+    for number, each in enumerate(verdicts):
+        mark, mark_style = SEVERITY_MARKS.get(each.severity, ("· ", palette.RATE))
+        for place, (text, style) in enumerate(_verdict_lines(each, width - 5, first=number == 0)):
+            line = Line((f" {mark} " if place == 0 else "    ", mark_style))
+            lines.append(line.add(text, style))
+        if number == 0 and each.evidence and height - len(lines) >= 2:
+            lines.append(_evidence(each, width))
+    if len(lines) > height and height > 0:
+        text = "".join(s.text for s in lines[height - 1].segments[1:])
+        lines[height - 1] = Line(*((s.text, s.style) for s in lines[height - 1].segments[:1])).add(
+            cut(text + " …", width - 5), lines[height - 1].segments[-1].style)
+    strips = [line.strip(width) for line in lines[:height]]
+    return strips + [blank(width)] * (height - len(strips))
+
+
+def _verdict_lines(each: Verdict, width: int, first: bool) -> list[tuple[str, Style]]:
+    """Sentence and detail as lines: the detail goes on in the sentence's line when both fit it."""
+    sentence, detail = literal(each.sentence), literal(each.detail)
+    if not first:
+        return [(text, palette.TEXT) for text in wrap(sentence, width)]
+    lines = [(text, palette.STRONG) for text in wrap(sentence, width)]
+    return lines + [(text, palette.TEXT) for text in wrap(detail, width) if text]
+
+
+def _evidence(each: Verdict, width: int) -> Line:
+    line = Line(("    ", palette.DIM))
+    for name, value in each.evidence:
+        if line.width + cell_len(name) + cell_len(value) + 4 > width:
+            break
+        line.add(f"{literal(name)} ", palette.DIM).add(literal(value), palette.TEXT).add("   ", palette.DIM)
+    return line
+
+
+def keys(hints: Sequence[tuple[str, str]], width: int) -> Strip:
+    """Keys and what they do; the ones that do not fit are left to ``?``, which comes first."""
+    line = Line((" ", palette.KEY_TEXT))
+    for key, text in hints:
+        needed = cell_len(key) + cell_len(text) + 3
+        if line.width + needed > width:
+            continue
+        line.add(key, palette.KEY).add(f" {text}  ", palette.KEY_TEXT)
+    return line.strip(width, palette.KEY_TEXT)
+
+
+def too_small(width: int, height: int, least: tuple[int, int]) -> list[Strip]:
+    """What stands in a window that is too small for the screen."""
+    text = f"{width}x{height} is too small: bqltop needs {least[0]}x{least[1]}. q quits"
+    lines = [Line((part, palette.STRONG)) for part in wrap(text, width)]
+    strips = [line.strip(width) for line in lines[:height]]
+    return strips + [blank(width)] * (height - len(strips))

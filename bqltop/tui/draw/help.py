@@ -1,0 +1,84 @@
+"""The text of ``?``: keys, signs and every column, from the one table of figures."""
+
+from __future__ import annotations
+
+from textual.strip import Strip
+
+from bqltop import fields
+from bqltop.tui.draw import palette
+from bqltop.tui.draw.line import Line, blank, left, rule, wrap
+
+KEYS = (
+    ("q, Ctrl-C", "leave; everything bqltop attached is taken away again"),
+    ("space", "stop drawing and go on; samples are taken all the while"),
+    ("+  -", "refresh more often, less often"),
+    ("up, down", "select a queue: the chart then shows that one; Esc: all queues together"),
+    ("s", "sort the queues: by number, share stopped, inflight, packets/s"),
+    ("z", "fold idle queues into one line, or show them all"),
+    ("c", "another series first in the chart"),
+    ("Ctrl-Z", "suspend; fg comes back, the time between is one long window, not a spike"),
+    ("?, Esc", "open and close this page"),
+)
+SIGNS = (
+    ("DRV drv ·", "set now; set at some time in the last second; not set; ? cannot be seen (needs eBPF)"),
+    ("m", "on the bar of inflight: where limit_min lies"),
+    ("M", "at the end of that bar: limit stands at limit_max and cannot grow"),
+    ("the bar", "inflight over limit: its right end is limit, whatever the unit"),
+    ("-", "not to be had: never the same as 0"),
+    ("!! ! >", "a fault; costs latency or packets; worth knowing"),
+    ("▲", "on the time axis: something was changed then"),
+)
+QUEUE_FIGURES = (
+    "index", "drv_xoff", "stack_xoff", "frozen", "stopped_share", "inflight", "limit", "unit", "limit_min", "limit_max",
+    "inflight_p50", "inflight_p99", "ring_used", "packets_per_s", "completed_per_s", "busy_per_s", "dark_buffer_s",
+    "stops_driver_per_s", "stops_bql_per_s", "qdisc_sojourn_p50_s", "ring_sojourn_p50_s",
+)
+QDISC_FIGURES = (
+    "kind", "handle", "parent", "packets_per_s", "backlog_packets", "backlog_bytes", "drops_per_s", "requeues_per_s",
+    "overlimits_per_s",
+)
+NAPI_FIGURES = ("device", "napi_id", "polls_per_s", "work_average", "full_share", "work_histogram")
+DEVICE_FIGURES = (
+    "name", "peer", "driver", "oper_state", "qdisc", "mtu", "tx_queue_len", "own_cpu_share", "softirq_share",
+)
+
+
+def page(width: int) -> list[Strip]:
+    """All lines of the help, ``width`` cells wide."""
+    lines: list[Strip] = []
+    _pairs(lines, "keys", KEYS, width)
+    _pairs(lines, "signs", SIGNS, width)
+    for title, scope, ids in (
+        ("TX queues", "queue", QUEUE_FIGURES), ("qdisc", "qdisc", QDISC_FIGURES), ("NAPI", "napi", NAPI_FIGURES),
+        ("header", "device", DEVICE_FIGURES),
+    ):
+        _section(lines, title, width)
+        for id in ids:
+            _figure(lines, fields.get(scope, id), width)
+    _figure(lines, fields.get("queue", "tx_timeouts", "sample"), width)
+    return lines
+
+
+def _section(lines: list[Strip], title: str, width: int) -> None:
+    if lines:
+        lines.append(blank(width))
+    lines.append(rule(title, width))
+
+
+def _pairs(lines: list[Strip], title: str, pairs: tuple[tuple[str, str], ...], width: int) -> None:
+    _section(lines, title, width)
+    for key, text in pairs:
+        for number, part in enumerate(wrap(text, width - 14)):
+            lines.append(Line((left(f" {key}" if not number else "", 13), palette.STRONG), (part, palette.TEXT))
+                         .strip(width))
+
+
+def _figure(lines: list[Strip], field: fields.Field, width: int) -> None:
+    """Title and unit, what it means, and in grey where the kernel keeps it."""
+    unit = f" ({field.unit})" if field.unit else ""
+    first = True
+    for text, style in ((field.meaning + unit, palette.TEXT), (field.where, palette.DIM)):
+        for part in wrap(text, width - 14):
+            lines.append(Line((left(f" {field.title}" if first else "", 13), palette.STRONG), (part, style))
+                         .strip(width))
+            first = False

@@ -1,0 +1,1 @@
+"""Screens: the live view and what is laid over it."""
