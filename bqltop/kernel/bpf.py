@@ -21,6 +21,9 @@ HERE = Path(__file__).parent
 DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
 """Where Debian puts bcc; a virtual environment does not look there by itself."""
 
+KPROBES = Path("/sys/bus/event_source/devices/kprobe")
+"""There where the kernel has kprobes."""
+
 
 class BpfError(RuntimeError):
     """eBPF is not to be had: the message says why and what to do."""
@@ -99,6 +102,7 @@ class Module:
     def __init__(self, text: str, constants: dict[str, int]):
         flags = [f"-D{name}={value:#x}ULL" if value > 0xFFFFFFFF else f"-D{name}={value}" for name, value in constants.items()]
         self._maps: list[mmap.mmap] = []
+        self._descriptors: list[int] = []
         self.programs: dict[str, int] = {}
         with _quiet_stderr() as said:
             try:
@@ -128,6 +132,39 @@ class Module:
         except Exception as error:
             raise BpfError(f"the kernel has no raw tracepoint {tracepoint}") from error
 
+    def attach_fentry(self, name: str, function: str) -> bool:
+        """Attach a program to the entry of a kernel function; False where that cannot be."""
+        lib, module = bcc().lib, self._bpf.module
+        start, size = (ask(module, name.encode()) for ask in (lib.bpf_function_start, lib.bpf_function_size))
+        # BCC takes what to attach to from the name, and attaches by itself what is named so in the text: a kernel
+        # without fentry would then refuse the whole text. So the name is given here.
+        with _quiet_stderr():
+            fd = lib.bcc_func_load(
+                module, bcc().BPF.TRACING, f"kfunc__{function}".encode(), start, size,
+                lib.bpf_module_license(module), lib.bpf_module_kern_version(module), 0, None, 0, None, -1,
+            )  # fmt: skip
+            link = lib.bpf_attach_kfunc(fd) if fd >= 0 else -1
+        if fd < 0 or link < 0:
+            if fd >= 0:
+                os.close(fd)
+            return False
+        self.programs[name] = fd
+        self._bpf.kfunc_entry_fds[name.encode()] = link
+        self._descriptors.append(fd)
+        return True
+
+    def attach_kprobe(self, name: str, function: str) -> bool:
+        """Attach a program to a kprobe on a kernel function; False where that cannot be."""
+        if not KPROBES.exists():
+            return False
+        with _quiet_stderr():
+            try:
+                self.load(name, "KPROBE")
+                self._bpf.attach_kprobe(event=function.encode(), fn_name=name.encode())
+            except Exception:  # bcc raises bare Exception; what it says is for developers
+                return False
+        return True
+
     def memory(self, table: str) -> memoryview:
         """An array map that was made with BPF_F_MMAPABLE, as memory."""
         found = self._bpf[table]
@@ -148,6 +185,9 @@ class Module:
     def close(self) -> None:
         """Detach the programs and free the maps. Views handed out by ``memory`` must not be used any more."""
         self._bpf.cleanup()
+        for fd in self._descriptors:
+            os.close(fd)
+        self._descriptors.clear()
         for mapped in self._maps:
             with contextlib.suppress(BufferError):
                 mapped.close()

@@ -51,6 +51,10 @@ RING_OFFSETS = {
 }
 
 
+NO_WAKE = "a wake-up is seen at the next poll or transmit: this kernel has neither fentry nor kprobes"
+"""Why wake-ups are not timed exactly."""
+
+
 class QueueReading(NamedTuple):
     """One TX queue as the kernel and our programs hold it: raw 32-bit DQL counters, jiffies, bits."""
 
@@ -123,7 +127,7 @@ class Engine:
         self.bits = StateBits.from_btf()
         self._layout = _QueueLayout()
         self._module = Module(
-            read_program("common.h", "queues.h", "snapshot.c", "events.c"), self._constants()
+            read_program("common.h", "queues.h", "snapshot.c", "events.c", "wake.c"), self._constants()
         )
         try:
             self._open()
@@ -133,6 +137,7 @@ class Engine:
 
     def _constants(self) -> dict[str, int]:
         target = self.target
+        self._napi_cells = target.ring_count + 2 * target.queues + 32
         carry = target.queues > 1 or not (target.own_napi or target.ring is Ring.VETH)
         constants = {
             "DEV": target.device,
@@ -141,7 +146,8 @@ class Engine:
             "NET": target.net,
             "IFINDEX": target.ifindex,
             "QUEUES": target.queues,
-            "NAPIS": 2 * target.queues + target.ring_count + 32,
+            "NAPIS": self._napi_cells,
+            "PEER_NAPIS": target.ring_count,
             "RING": int(target.ring),
             "RING_BASE": target.ring_base,
             "RING_COUNT": target.ring_count,
@@ -153,6 +159,7 @@ class Engine:
         for name in ("DRV_XOFF", "STACK_XOFF", "FROZEN"):
             constants[name] = btf.constant("netdev_queue_state_t", f"__QUEUE_STATE_{name}")
         constants["SIZE_netdev_queue"] = btf.size("netdev_queue")
+        constants["OFF_first_argument"] = _first_argument(btf)
         module, offsets = RING_OFFSETS[target.ring]
         if module:
             constants |= _offsets(Btf.module(module), offsets)
@@ -168,13 +175,14 @@ class Engine:
             module.attach("on_start_xmit", "net_dev_start_xmit")
         module.attach("on_xmit", "net_dev_xmit")
         module.attach("on_poll", "napi_poll")
+        self.wake = _attach_wake(module)
         self._snapshots = module.memory("snapshots")
         self._device = module.memory("device")
         self._cells = module.memory("cells")
         self._napis = module.memory("napis")
         self._snapshot_size = len(self._snapshots) // self.target.queues
         self._cell_size = len(self._cells) // self.target.queues
-        self._napi_size = len(self._napis) // (2 * self.target.queues + self.target.ring_count + 32)
+        self._napi_size = len(self._napis) // self._napi_cells
 
     def snapshot(self) -> None:
         """Bring the snapshot and the times stopped up to now. Raises DeviceGone."""
@@ -224,10 +232,12 @@ class Engine:
     def napis(self) -> list[NapiReading]:
         """Every NAPI instance of the device or its peer that has polled since attach."""
         readings = []
-        for slot in range(len(self._napis) // self._napi_size):
+        for slot in range(self._napi_cells):
             at = slot * self._napi_size
             address, device, napi_id, queue, polls, work, full = struct.unpack_from("<QQIi3Q", self._napis, at)
             if not address:
+                if slot < self.target.ring_count:
+                    continue  # a ring of the peer that nobody has polled yet
                 break
             cells = self._napis[at + 48 : at + 48 + LINEAR_WORK_CELLS * 8].cast("Q")
             readings.append(NapiReading(address, device, napi_id, queue, polls, work, full, tuple(cells)))
@@ -240,7 +250,7 @@ class Engine:
             Probe("snapshot", True),
             Probe("transmit", True),
             Probe("napi", True),
-            Probe("wake", False, "a wake-up is seen at the next poll or transmit: this kernel has neither fentry nor kprobes"),
+            Probe("wake", self.wake is not None, self.wake or NO_WAKE),
             Probe("ring", ring, None if ring else "this driver's ring is not known to bqltop"),
         )
 
@@ -253,6 +263,23 @@ class Engine:
         for view in (self._snapshots, self._device, self._cells, self._napis):
             view.release()
         self._module.close()
+
+
+def _attach_wake(module: Module) -> str | None:
+    """Time wake-ups where they happen, by the cheapest way this kernel has; which one, or None."""
+    functions = ("netif_tx_wake_queue", "netif_schedule_queue")
+    for way, attach, programs in (
+        ("fentry", module.attach_fentry, ("enter_tx_wake", "enter_schedule")),
+        ("kprobe", module.attach_kprobe, ("probe_tx_wake", "probe_schedule")),
+    ):
+        if all(attach(*pair) for pair in zip(programs, functions, strict=True)):
+            return f"exact, by {way}"
+    return None
+
+
+def _first_argument(btf: Btf) -> int:
+    """Where a kprobe finds a function's first argument: rdi on x86-64, x0 on arm64 (their calling conventions)."""
+    return btf.offset("pt_regs", "di" if btf.has("pt_regs", "di") else "regs")
 
 
 class _QueueLayout:

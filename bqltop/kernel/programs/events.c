@@ -28,17 +28,29 @@ int on_start_xmit(struct bpf_raw_tracepoint_args *ctx)
 #endif
 
 #if BQL
+/* What was completed since the last look, as one completion. Looks come from two CPUs: the exchange gives each stretch
+ * to one of them, and a look that was overtaken is dropped. */
+static __always_inline void count_completion(struct queue_cell *cell, u32 completed)
+{
+	u64 seen = cell->completed_seen, now, before;
+
+	if (seen && (s32)(completed - (u32)seen) <= 0)
+		return;
+	seen = __sync_lock_test_and_set(&cell->completed_seen, completed | (1ULL << 32));
+	now = bpf_ktime_get_ns();
+	before = __sync_lock_test_and_set(&cell->completed_at, now);
+	if (!seen || (s32)(completed - (u32)seen) <= 0 || now < before)
+		return;
+	count(cell->completion_size, completed - (u32)seen);
+	count(cell->completion_interval, now - before);
+}
+
 /* inflight after this transmit. The two counters lie on two cache lines: a read can be torn, which shows as a
  * completion ahead of its packet; that is 0, and counted. */
-static __always_inline void count_inflight(struct queue_cell *cell, u32 queue)
+static __always_inline void count_inflight(struct queue_cell *cell, u32 queued, u32 completed)
 {
-	u64 dql = TXQ + (u64)queue * SIZE_netdev_queue + OFF_netdev_queue_dql;
-	u32 queued = 0, completed = 0;
-	s32 inflight;
+	s32 inflight = queued - completed;
 
-	read_to(completed, dql + OFF_dql_num_completed);
-	read_to(queued, dql + OFF_dql_num_queued);
-	inflight = queued - completed;
 	if (inflight < 0) {
 		add(cell->torn, 1);
 		inflight = 0;
@@ -46,23 +58,17 @@ static __always_inline void count_inflight(struct queue_cell *cell, u32 queue)
 	count(cell->inflight, inflight);
 }
 
-/* What was completed since the last look, as one completion. */
-static __always_inline void count_completion(struct queue_cell *cell, u32 queue)
+static __always_inline void look_at_bql(struct queue_cell *cell, u32 queue, bool transmitted)
 {
-	u32 completed = 0, size;
-	u64 now;
+	u64 dql = TXQ + (u64)queue * SIZE_netdev_queue + OFF_netdev_queue_dql;
+	u32 queued = 0, completed = 0;
 
-	read_to(completed, TXQ + (u64)queue * SIZE_netdev_queue + OFF_netdev_queue_dql + OFF_dql_num_completed);
-	size = completed - (u32)cell->completed_seen;
-	if (!size)
-		return;
-	now = bpf_ktime_get_ns();
-	if (cell->completed_seen) {
-		count(cell->completion_size, size);
-		count(cell->completion_interval, now - cell->completed_at);
+	read_to(completed, dql + OFF_dql_num_completed);
+	if (transmitted) {
+		read_to(queued, dql + OFF_dql_num_queued);
+		count_inflight(cell, queued, completed);
 	}
-	cell->completed_seen = completed | (1ULL << 32);
-	cell->completed_at = now;
+	count_completion(cell, completed);
 }
 #endif
 
@@ -99,7 +105,7 @@ int on_xmit(struct bpf_raw_tracepoint_args *ctx)
 	else if (rc == NETDEV_TX_BUSY)
 		add(cell->busy, 1);
 #if BQL
-	count_inflight(cell, queue);
+	look_at_bql(cell, queue, true);
 #endif
 	observe(cell, state_of(queue), true);
 	return 0;
@@ -120,21 +126,17 @@ BPF_F_TABLE("array", u32, struct napi_cell, napis, NAPIS, 1024 /* BPF_F_MMAPABLE
 BPF_HASH(napi_slots, u64, u32, NAPIS);
 BPF_ARRAY(napi_count, u64, 1);
 
-/* The TX queue that a NAPI instance completes. veth: instance i of the peer empties the ring of queue i. */
-static __always_inline s32 completes(u64 napi, u64 dev)
+/* The cell of an instance that is polled for the first time. */
+static __always_inline void introduce(struct napi_cell *cell, u64 napi, u64 dev, s32 queue)
 {
-#if RING == RING_VETH
-	u64 distance = napi - RING_BASE - OFF_veth_rq_xdp_napi;
-
-	if (dev == PEER && napi >= RING_BASE && distance < (u64)RING_COUNT * SIZE_veth_rq)
-		return distance / SIZE_veth_rq;
-	return -1;
-#else
-	return QUEUES == 1 ? 0 : -1;
-#endif
+	cell->dev = dev;
+	cell->queue = queue;
+	read_to(cell->id, napi + OFF_napi_struct_napi_id);
+	cell->address = napi;
 }
 
-static __always_inline struct napi_cell *napi_cell(u64 napi, u64 dev)
+/* Instances whose place we cannot compute get the next free cell. Only instances of this device come here. */
+static __always_inline struct napi_cell *numbered_cell(u64 napi, u64 dev)
 {
 	u32 *known = napi_slots.lookup(&napi), slot = 0, zero = 0;
 	struct napi_cell *cell;
@@ -147,16 +149,35 @@ static __always_inline struct napi_cell *napi_cell(u64 napi, u64 dev)
 	next = napi_count.lookup(&zero);
 	if (!next)
 		return NULL;
-	slot = __sync_fetch_and_add(next, 1);
+	slot = PEER_NAPIS + __sync_fetch_and_add(next, 1);
 	cell = napis.lookup(&slot);
 	if (!cell)
 		return NULL;
-	cell->address = napi;
-	cell->dev = dev;
-	cell->queue = completes(napi, dev);
-	read_to(cell->id, napi + OFF_napi_struct_napi_id);
+	introduce(cell, napi, dev, QUEUES == 1 && RING != RING_VETH ? 0 : -1);
 	napi_slots.update(&napi, &slot);
 	return cell;
+}
+
+/* The cell of a NAPI instance, or NULL when it is not of our device. On a veth, instance i of the peer empties the ring
+ * of TX queue i, and its address says which one it is: no look-up on the busiest path. */
+static __always_inline struct napi_cell *napi_cell(u64 napi)
+{
+	u64 dev = 0;
+
+#if RING == RING_VETH
+	u64 distance = napi - RING_BASE - OFF_veth_rq_xdp_napi;
+
+	if (distance < (u64)RING_COUNT * SIZE_veth_rq) {
+		u32 slot = distance / SIZE_veth_rq;
+		struct napi_cell *cell = napis.lookup(&slot);
+
+		if (cell && !cell->address)
+			introduce(cell, napi, PEER, slot);
+		return cell;
+	}
+#endif
+	read_to(dev, napi + OFF_napi_struct_dev);
+	return dev == DEV ? numbered_cell(napi, dev) : NULL;
 }
 
 /* raw tracepoint napi_poll(napi, work, budget) */
@@ -164,15 +185,10 @@ int on_poll(struct bpf_raw_tracepoint_args *ctx)
 {
 	int work = ctx->args[1], budget = ctx->args[2];
 	struct queue_cell *cell;
-	struct napi_cell *napi;
-	u64 dev = 0;
+	struct napi_cell *napi = napi_cell(ctx->args[0]);
 	u32 queue;
 	u64 bin;
 
-	read_to(dev, ctx->args[0] + OFF_napi_struct_dev);
-	if (dev != DEV && dev != PEER)
-		return 0;
-	napi = napi_cell(ctx->args[0], dev);
 	if (!napi || work < 0)
 		return 0;
 	napi->polls++;
@@ -190,7 +206,7 @@ int on_poll(struct bpf_raw_tracepoint_args *ctx)
 	if (!cell)
 		return 0;
 #if BQL
-	count_completion(cell, queue);
+	look_at_bql(cell, queue, false);
 #endif
 	observe(cell, state_of(queue), false);
 	return 0;

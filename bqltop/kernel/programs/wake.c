@@ -1,0 +1,36 @@
+/* Exact wake-ups, where the kernel has fentry or kprobes: the functions that a driver calls when its ring has room again,
+ * and that BQL calls when completions have made room. Appended to the other programs only where it can be attached. */
+
+static __always_inline int woken(u64 txq, bool by_driver)
+{
+	u64 distance = txq - TXQ, state;
+	u32 queue = distance / SIZE_netdev_queue;
+	struct queue_cell *cell;
+
+	if (distance >= (u64)QUEUES * SIZE_netdev_queue)
+		return 0;
+	cell = cells.lookup(&queue);
+	if (!cell)
+		return 0;
+	state = state_of(queue);
+	if (by_driver) {
+		state &= ~(1ULL << DRV_XOFF);	/* set on entry, cleared by the function */
+		if (cell->driver.since)
+			add(cell->wakes_driver, 1);
+	} else if (cell->bql.since && !(state & (1ULL << STACK_XOFF))) {
+		add(cell->wakes_bql, 1);
+#if BQL
+		look_at_bql(cell, queue, false);
+#endif
+	}
+	observe(cell, state, false);
+	return 0;
+}
+
+/* fentry: the context is the array of arguments. */
+int enter_tx_wake(u64 *ctx) { return woken(ctx[0], true); }
+int enter_schedule(u64 *ctx) { return woken(ctx[0], false); }
+
+/* kprobe: the context is the registers. */
+int probe_tx_wake(void *ctx) { return woken(*(u64 *)(ctx + OFF_first_argument), true); }
+int probe_schedule(void *ctx) { return woken(*(u64 *)(ctx + OFF_first_argument), false); }
