@@ -7,8 +7,6 @@ A get takes some 10 microseconds. Needs Linux 5.9 (coalesce and rings since 5.7)
 
 from __future__ import annotations
 
-import array
-import fcntl
 import socket
 import struct
 from dataclasses import dataclass
@@ -24,7 +22,6 @@ _GENL_HEADER = struct.Struct("=BBH")
 _HEADER_INDEX, _HEADER_NAME = 1, 2
 _MSG_STRSET_GET, _MSG_FEATURES_GET, _MSG_FEATURES_SET = 1, 11, 12
 _ETH_SS_FEATURES = 4
-_SIOCETHTOOL, _ETHTOOL_GDRVINFO = 0x8946, 0x3
 
 
 class EthtoolError(NetlinkError):
@@ -79,16 +76,6 @@ class Feature:
     active: bool
     wanted: bool
     fixed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DriverInfo:
-    """What ``ethtool -i`` begins with."""
-
-    driver: str
-    version: str
-    firmware: str
-    bus: str
 
 
 class Ethtool:
@@ -162,15 +149,6 @@ class Ethtool:
         except EthtoolError as error:
             if error.errno == 1:
                 raise
-
-    def driver(self, device: str) -> DriverInfo:
-        """ETHTOOL_GDRVINFO, the one thing still asked by ioctl. Raises OSError."""
-        info = array.array("B", struct.pack("=I", _ETHTOOL_GDRVINFO) + bytes(192))
-        address, _length = info.buffer_info()
-        with netns.socket_in(self._ns, socket.AF_INET, socket.SOCK_DGRAM, 0) as sock:
-            fcntl.ioctl(sock, _SIOCETHTOOL, struct.pack("16sP16x", device.encode(errors="surrogateescape"), address))
-        words = struct.unpack_from("=4x32s32s32s32s", info)
-        return DriverInfo(*(text(word) for word in words))
 
     def monitor(self) -> Monitor:
         """Notices of everybody's changes from now on."""

@@ -68,5 +68,13 @@ class SysfsSettings:
         index = int(self.read(device, "ifindex"))
         return index, os.stat(f"class/net/{device}", dir_fd=self._root).st_ino
 
+    def devices(self) -> list[str]:
+        """Names of the namespace's devices."""
+        fd = os.open("class/net", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._root)
+        try:
+            return os.listdir(fd)
+        finally:
+            os.close(fd)
+
     def _open(self, device: str, path: str, flags: int) -> int:
         return os.open(f"class/net/{device}/{path}", flags | os.O_CLOEXEC, dir_fd=self._root)
