@@ -149,8 +149,8 @@ class Module:
                 os.close(fd)
             return False
         self.programs[name] = fd
-        self._bpf.kfunc_entry_fds[name.encode()] = link
-        self._descriptors.append(fd)
+        # Closing the link detaches it. BCC's own list wants names of its own making, and raises at others.
+        self._descriptors += (link, fd)
         return True
 
     def attach_kprobe(self, name: str, function: str) -> bool:
