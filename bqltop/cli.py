@@ -12,6 +12,9 @@ from bqltop import __version__
 COMMANDS: dict[str, tuple[str, str]] = {
     "watch": ("bqltop.watch", "watch a device (what `bqltop DEV` does; for a device named like a command)"),
     "demo": ("bqltop.demo", "build a flooded veth pair in namespaces of its own and watch it"),
+    "tune": ("bqltop.tuning.command", "list the knobs of a device, or turn them"),
+    "restore": ("bqltop.tuning.restore_command", "take back what killed runs left changed"),
+    "journal": ("bqltop.tuning.journal_command", "list what bqltop has changed on this machine"),
 }
 """Command -> (module with ``configure(parser)`` and ``run(arguments) -> exit status``, help)."""
 
@@ -57,7 +60,7 @@ def _run(command: str, arguments: list[str]) -> int:
         parser.add_argument("--version", action="version", version=f"bqltop {__version__}")
     module.configure(parser)
     run: Callable[[argparse.Namespace], int] = module.run
-    return run(parser.parse_args(arguments))
+    return run(parser.parse_intermixed_args(arguments))
 
 
 def _overview() -> str:

@@ -111,7 +111,7 @@ class NoJournal:
     def entries(self) -> list[Entry]:
         return []
 
-    def left_behind(self, identity: Identity | None = None) -> list[Leftover]:
+    def left_behind(self, identity: Identity | None = None, kept: bool = False) -> list[Leftover]:
         return []
 
     def others(self, identity: Identity) -> list[Entry]:
@@ -226,11 +226,11 @@ class Journal:
         """Every change, oldest first. Raises OSError; an absent journal is an empty one."""
         return fold(self._records())
 
-    def left_behind(self, identity: Identity | None = None) -> list[Leftover]:
+    def left_behind(self, identity: Identity | None = None, kept: bool = False) -> list[Leftover]:
         """Values that runs which are no more left changed, in the order to restore them (the latest first).
 
         Only of this uptime: after a restart of the machine the kernel has forgotten them. ``identity``: of this
-        device only. An unreadable journal has nothing to tell.
+        device only. ``kept``: also those kept on purpose. An unreadable journal has nothing to tell.
         """
         try:
             entries = self.entries()
@@ -238,8 +238,9 @@ class Journal:
             return []
         boot, groups = boot_id(), {}
         for entry in entries:
-            mine = identity in (None, entry.identity)
-            if entry.outstanding and mine and entry.identity.boot == boot and not alive(entry.pid, entry.started):
+            wanted = entry.outstanding or (kept and entry.state == "kept")
+            mine = identity in (None, entry.identity) and entry.identity.boot == boot
+            if wanted and mine and not alive(entry.pid, entry.started):
                 groups.setdefault(entry.key, []).append(entry)
         order = {entry.id: i for i, entry in enumerate(entries)}
         return sorted((Leftover(tuple(group)) for group in groups.values()), key=lambda left: -order[left.last.id])

@@ -20,7 +20,7 @@ DQL_MAX_LIMIT = U32 // 2 - U32 // 16
 """include/linux/dynamic_queue_limits.h: (UINT_MAX / 2) - DQL_MAX_OBJECT, and DQL_MAX_OBJECT is UINT_MAX / 16."""
 
 
-class Source(str, Enum):
+class Source(Enum):
     """Through what a knob is read and written."""
 
     BQL = "bql"
@@ -34,7 +34,7 @@ class Source(str, Enum):
     QDISC_OPTION = "qdisc option"
 
 
-class Kind(str, Enum):
+class Kind(Enum):
     NUMBER = "number"
     SWITCH = "switch"
     TEXT = "text"
@@ -208,19 +208,19 @@ _STATIC = (
          series="one", cuts=_REQUEUES),
     Knob("channels-other", Source.CHANNELS, "other", "interrupts for neither receive nor transmit", "queues",
          series="one", cuts=_REQUEUES),
-    Knob("txqueuelen", Source.LINK, "txqueuelen", "packets a pfifo qdisc made from now on holds; on tun and tap the ring's size",
-         "packets"),
-    Knob("tso", Source.FEATURE, "tso", "the stack hands over segments of up to 64 kB; on veth it must be off for the ring to be used",
-         kind=Kind.SWITCH),
-    Knob("gro", Source.FEATURE, "gro", "received segments are merged; on veth it switches NAPI and the ring on for what the peer sends",
-         kind=Kind.SWITCH),
+    Knob("txqueuelen", Source.LINK, "txqueuelen",
+         "packets a pfifo qdisc made from now on holds; on tun and tap the ring's size", "packets"),
+    Knob("tso", Source.FEATURE, "tso",
+         "the stack hands over segments of up to 64 kB; on veth it must be off for the ring to be used", kind=Kind.SWITCH),
+    Knob("gro", Source.FEATURE, "gro",
+         "received segments are merged; on veth it switches NAPI and the ring on for what the peer sends", kind=Kind.SWITCH),
     Knob("threaded", Source.SYSFS, "threaded", "NAPI polls in kernel threads instead of softirq", kind=Kind.SWITCH),
-    Knob("gro_flush_timeout", Source.SYSFS, "gro_flush_timeout", "longest time GRO keeps a packet, and the pause between deferred polls",
-         "ns"),
-    Knob("napi_defer_hard_irqs", Source.SYSFS, "napi_defer_hard_irqs", "empty polls before the interrupt is switched on again",
-         "polls", high=S32),
-    Knob("tx_timer_usecs", Source.SYSFS, "cdc_ncm/tx_timer_usecs", "how long packets are gathered into one transfer; 0 is off",
-         "us", low=5, high=U32 // 1000, zero_too=True),
+    Knob("gro_flush_timeout", Source.SYSFS, "gro_flush_timeout",
+         "longest time GRO keeps a packet, and the pause between deferred polls", "ns"),
+    Knob("napi_defer_hard_irqs", Source.SYSFS, "napi_defer_hard_irqs",
+         "empty polls before the interrupt is switched on again", "polls", high=S32),
+    Knob("tx_timer_usecs", Source.SYSFS, "cdc_ncm/tx_timer_usecs",
+         "how long packets are gathered into one transfer; 0 is off", "us", low=5, high=U32 // 1000, zero_too=True),
     Knob("qdisc", Source.QDISC, "qdisc", "the root qdisc, with the parameters it is made with", kind=Kind.TEXT, cuts=_SWAPS),
 )  # fmt: skip
 KNOBS: dict[str, Knob] = {knob.id: knob for knob in _STATIC}

@@ -31,11 +31,12 @@ class Restored:
 def describe(left: Leftover) -> str:
     """``veth0 (netns blue): limit_min of queue 0: 0 -> 8, by root, 2026-11-30T20:54:35``"""
     first, last = left.first, left.last
-    knob = _knob(first)
+    knob = knob_of(first)
     now = knob.show(last.kept)
     if last.kept is None:
         now = f"{knob.show(last.asked)} (it is not known whether that was done)"
-    return f"{_where(first)}: {subject(knob.id, (first.queue,))}: {knob.show(first.old.value)} -> {now}, by {last.user}, {last.at}"
+    what = f"{_where(first)}: {subject(knob.id, (first.queue,))}"
+    return f"{what}: {knob.show(first.old.value)} -> {now}, by {last.user}, {last.at}"
 
 
 def restore(lefts: Sequence[Leftover], journal: Journal, force: bool = False, access=Access) -> list[Restored]:
@@ -67,7 +68,7 @@ def _restore(left: Leftover, journal: Journal, force: bool, access) -> Restored:
 
 
 def _restore_at(end: Access, left: Leftover, journal: Journal, force: bool) -> Restored:
-    first, last, knob = left.first, left.last, _knob(left.first)
+    first, last, knob = left.first, left.last, knob_of(left.first)
     ids = [entry.id for entry in left.entries]
     what = f"{_where(first)}: {subject(knob.id, (first.queue,))}"
     now = end.read(knob, first.queue)
@@ -96,7 +97,8 @@ def _restore_at(end: Access, left: Leftover, journal: Journal, force: bool) -> R
     return Restored(left, "restored", f"{what}: {knob.show(now.value)} back to {span(knob, (kept,))}")
 
 
-def _knob(entry: Entry) -> Knob:
+def knob_of(entry: Entry) -> Knob:
+    """The knob a journal entry is about, also one of a qdisc that is not there any more."""
     known = {**KNOBS, **PEER_KNOBS}.get(entry.knob)
     return known or qdisc_knob(str((entry.old.raw or {}).get("kind", "")), entry.knob.removeprefix("qdisc-"))
 
