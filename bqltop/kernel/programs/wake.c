@@ -27,10 +27,19 @@ static __always_inline int woken(u64 txq, bool by_driver)
 	return 0;
 }
 
-/* fentry: the context is the array of arguments. */
-int enter_tx_wake(u64 *ctx) { return woken(ctx[0], true); }
-int enter_schedule(u64 *ctx) { return woken(ctx[0], false); }
+static __always_inline u64 argument(void *address)
+{
+	u64 value = 0;
+
+	read_to(value, address);
+	return value;
+}
+
+/* fentry: the context is the array of arguments. They are read as memory: the verifier would take the queue for a typed
+ * pointer and refuse to compute with it. */
+int enter_tx_wake(void *ctx) { return woken(argument(ctx), true); }
+int enter_schedule(void *ctx) { return woken(argument(ctx), false); }
 
 /* kprobe: the context is the registers. */
-int probe_tx_wake(void *ctx) { return woken(*(u64 *)(ctx + OFF_first_argument), true); }
-int probe_schedule(void *ctx) { return woken(*(u64 *)(ctx + OFF_first_argument), false); }
+int probe_tx_wake(void *ctx) { return woken(argument(ctx + OFF_first_argument), true); }
+int probe_schedule(void *ctx) { return woken(argument(ctx + OFF_first_argument), false); }
