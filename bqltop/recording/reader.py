@@ -1,0 +1,290 @@
+"""Reading a recording: random access to the samples of a file that anybody may have written.
+
+Opening reads the file once and notes where every line begins; samples are decoded when asked for. Any gzip or plain
+JSON-lines file does, also the output of ``--json`` itself and a file that was unpacked, edited and packed again. A
+file that was cut off gives all its whole lines. Damage further on ends the recording there, and ``notice`` says so.
+Imports nothing that needs Linux or root.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import zlib
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bqltop.model import Device, Event, Sample
+from bqltop.recording import jsonline
+from bqltop.recording.codec import DecodeError, check_schema, event_from_dict, from_dict
+from bqltop.recording.errors import RecordingError
+
+CHUNK = 1 << 18
+MAX_LINE = 32 << 20
+"""Longest line read: a sample of 4096 queues has a quarter of that. Keeps a packed terabyte of zeros from filling memory."""
+BLOCK = 1 << 20
+"""Text between two checkpoints of a packed file, at first; doubled whenever there would be more than CHECKPOINTS."""
+CHECKPOINTS = 256
+CACHED_BLOCKS = 4
+MAX_EVENTS = 10_000
+
+_SAMPLE = re.compile(rb'\{"schema":(\d{1,9}),"time_ns":(-?\d{1,19}),')
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """A place from where unpacking can start: offsets in the text and in the file, and the unpacker's state there."""
+
+    text: int
+    file: int
+    unpacker: object | None
+
+
+class Text:
+    """The text of a plain or gzip file by offset. ``read`` runs through all of it once and sets checkpoints."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = open(path, "rb")  # noqa: SIM115 - closed by close()
+        self._packed = self._file.read(2) == b"\x1f\x8b"
+        self._checkpoints: list[Checkpoint] = []
+        self._spacing = BLOCK
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def read(self) -> Iterator[bytes]:
+        """The whole text in pieces. Raises zlib.error where the packed data is damaged; a cut is just an end."""
+        text, marked = 0, None
+        for piece, file, unpacker in self._pieces(0, self._fresh()):
+            if marked is None or text - marked >= self._spacing:
+                self._mark(Checkpoint(text, file, unpacker.copy() if unpacker else None))
+                marked = text
+            text += len(piece[0])
+            yield piece[0]
+
+    def _fresh(self):
+        return zlib.decompressobj(zlib.MAX_WBITS | 16) if self._packed else None
+
+    def _pieces(self, file: int, unpacker) -> Iterator[tuple[list[bytes], int, object]]:
+        """Unpacked pieces (in a list of one), each with the place in the file and the unpacker's state it was made from."""
+        self._file.seek(file)
+        while data := self._file.read(CHUNK):
+            if unpacker is None:
+                yield [data], file, None
+                file += len(data)
+                continue
+            full = False
+            while data or full:  # a full piece may have left more to come inside the unpacker
+                box: list[bytes] = []
+                before = unpacker.copy()
+                box.append(unpacker.decompress(data, CHUNK))
+                rest = unpacker.unconsumed_tail or unpacker.unused_data
+                yield box, file, before
+                file += len(data) - len(rest)
+                full, data = len(box[0]) == CHUNK, rest
+                if unpacker.eof:
+                    unpacker, full = self._fresh(), False
+
+    def _mark(self, checkpoint: Checkpoint) -> None:
+        self._checkpoints.append(checkpoint)
+        if len(self._checkpoints) > CHECKPOINTS:
+            self._checkpoints = self._checkpoints[::2]
+            self._spacing *= 2
+
+    def at(self, start: int, end: int) -> bytes:
+        """The text from ``start`` to ``end``."""
+        number = bisect_right(self._checkpoints, start, key=lambda c: c.text) - 1
+        text, base = self._block(number), self._checkpoints[number].text
+        while base + len(text) < end and number + 1 < len(self._checkpoints):
+            number += 1
+            text = text + self._block(number)
+        return text[start - base : end - base]
+
+    def _block(self, number: int) -> bytes:
+        """The text between two checkpoints, from a small cache: a replay reads on within one block."""
+        if number in self._blocks:
+            self._blocks.move_to_end(number)
+            return self._blocks[number]
+        here = self._checkpoints[number]
+        last = number + 1 == len(self._checkpoints)
+        wanted = None if last else self._checkpoints[number + 1].text - here.text
+        parts, size = [], 0
+        try:
+            for piece, _, _ in self._pieces(here.file, here.unpacker.copy() if here.unpacker else None):
+                parts.append(piece[0])
+                size += len(piece[0])
+                if wanted is not None and size >= wanted:
+                    break
+        except zlib.error:  # only past the last whole line, which is as far as the index goes
+            pass
+        text = b"".join(parts)[:wanted]
+        self._blocks[number] = text
+        while len(self._blocks) > CACHED_BLOCKS:
+            self._blocks.popitem(last=False)
+        return text
+
+
+class Recording:
+    """The samples of a file by number, and the events between them.
+
+    ``times`` are the samples' wall-clock times in ns, made to never go back. ``marks`` are the numbers of the samples that
+    carry an event; ``trailing`` are events after the last sample. ``notice`` is None or one line about what is wrong
+    with the file's end. Raises RecordingError for a file that is none, holds no sample, or is from a newer version.
+    Any thread may ask for samples.
+    """
+
+    def __init__(self, path: str | os.PathLike) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self.header: dict = {}
+        self.notice: str | None = None
+        self.times = array("q")
+        self.marks = array("L")
+        self._starts, self._ends = array("Q"), array("Q")
+        self._events: dict[int, list[Event]] = {}
+        self.trailing: list[Event] = []
+        try:
+            self._text = Text(self.path)
+        except OSError as error:
+            raise RecordingError(f"cannot read {path}: {error.strerror or error}") from None
+        try:
+            self._index()
+            self.first = self._first()
+        except BaseException:
+            self._text.close()
+            raise
+
+    def close(self) -> None:
+        with self._lock:
+            self._text.close()
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, *_exception) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def device(self) -> Device:
+        """The device as the first sample has it."""
+        return self.first.device
+
+    def sample(self, number: int) -> Sample:
+        """The sample of that number (0 is the first), with the events that were recorded since the one before. Raises
+        RecordingError where the line does not hold what it should."""
+        try:
+            with self._lock:
+                line = self._text.at(self._starts[number], self._ends[number])
+        except (OSError, ValueError, zlib.error):  # closed, or changed under our hands
+            raise RecordingError(f"{self.path}: sample {number + 1} cannot be read any more") from None
+        try:
+            sample = from_dict(jsonline.loads(line))
+        except DecodeError as error:
+            raise RecordingError(f"{self.path}: sample {number + 1}: {error}") from None
+        events = self._events.get(number)
+        return replace(sample, events=(*events, *sample.events)) if events else sample
+
+    def samples(self, start_ns: int | None = None, end_ns: int | None = None) -> Iterator[Sample]:
+        """The samples from one wall-clock time to another, both included."""
+        first = 0 if start_ns is None else bisect_left(self.times, start_ns)
+        last = len(self) if end_ns is None else bisect_right(self.times, end_ns)
+        return (self.sample(number) for number in range(first, last))
+
+    def number_at(self, time_ns: int) -> int:
+        """The number of the last sample not after ``time_ns``; 0 for a time before the first."""
+        return max(0, bisect_right(self.times, time_ns) - 1)
+
+    # ---- the index
+
+    def _first(self) -> Sample:
+        if not len(self):
+            raise RecordingError(f"{self.path}: {self.notice or 'no recording of bqltop: there is no sample in it'}")
+        return self.sample(0)
+
+    def _index(self) -> None:
+        start, rest = 0, b""
+        try:
+            for piece in self._text.read():
+                rest += piece
+                if len(rest) > MAX_LINE and b"\n" not in piece:
+                    raise DecodeError(f"a line is longer than {MAX_LINE >> 20} MiB")
+                *lines, rest = rest.split(b"\n")
+                for line in lines:
+                    self._note(line, start)
+                    start += len(line) + 1
+            self._end(rest, start)
+        except zlib.error:
+            self.notice = "damaged: the file cannot be unpacked any further"
+        except OSError as error:
+            self.notice = f"cannot be read any further: {error.strerror or error}"
+        except DecodeError as error:
+            self.notice = f"damaged: {error}"
+
+    def _end(self, rest: bytes, start: int) -> None:
+        """A last line without its newline: whole if it is JSON (an object that is cut off never is)."""
+        try:
+            if rest.strip():
+                jsonline.loads(rest)
+        except DecodeError:
+            self.notice = "cut off: its last line is not whole"
+            return
+        self._note(rest, start)
+
+    def _note(self, line: bytes, start: int) -> None:
+        """Take one line into the index. Only its beginning is looked at where bqltop wrote it."""
+        found = _SAMPLE.match(line)
+        if found:
+            self._note_sample(int(found[1]), int(found[2]), b'"events":[{' in line, start, start + len(line))
+            return
+        if not line.strip():
+            return
+        try:
+            plain = jsonline.loads(line)
+        except DecodeError:
+            raise DecodeError(f"line at byte {start} is not JSON") from None
+        if not isinstance(plain, dict):
+            raise DecodeError(f"line at byte {start} is no object")
+        if "recording" in plain:
+            self._check(plain.get("schema"))
+            self.header = self.header or plain
+        elif "event" in plain:
+            if len(self.trailing) >= MAX_EVENTS:
+                raise DecodeError(f"more than {MAX_EVENTS} events between two samples")
+            self.trailing.append(event_from_dict(plain["event"]))
+        elif "queues" in plain:  # a sample whose names are in another order: somebody edited the file
+            time_ns = plain.get("time_ns")
+            if type(time_ns) is not int or abs(time_ns) >= 1 << 63:
+                raise DecodeError(f"line at byte {start} has no time")
+            self._note_sample(plain.get("schema"), time_ns, bool(plain.get("events")), start, start + len(line))
+
+    def _note_sample(self, schema: object, time_ns: int, eventful: bool, start: int, end: int) -> None:
+        self._check(schema)
+        if not -(1 << 63) <= time_ns < 1 << 63:
+            raise DecodeError(f"line at byte {start} has no time")
+        number = len(self.times)
+        self.times.append(max(time_ns, self.times[-1]) if number else time_ns)
+        self._starts.append(start)
+        self._ends.append(end)
+        if self.trailing:
+            self._events[number], self.trailing = self.trailing, []
+            eventful = True
+        if eventful:
+            self.marks.append(number)
+
+    def _check(self, schema: object) -> None:
+        """A newer schema is an error when the file begins with it, and the end of the recording further on."""
+        try:
+            check_schema(schema)
+        except DecodeError as error:
+            if not len(self):
+                raise RecordingError(f"{self.path}: {error}") from None
+            raise

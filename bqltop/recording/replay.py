@@ -1,0 +1,252 @@
+"""Playing a recording: a source of Samples like the live one, with a tape deck's keys.
+
+``every`` is run by one thread and waits as the recorded time passes; ``pause``, ``step``, ``seek`` and the others may be
+called from any other thread and take effect at once.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from bqltop.model import Event, Sample
+from bqltop.recording.errors import RecordingError
+from bqltop.recording.reader import Recording
+
+MIN_SPEED, MAX_SPEED = 0.1, 100.0
+MIN_SPACING_S = 0.05
+"""Shortest time between two samples handed out: at 100x most of them are skipped, which costs nothing but detail,
+because counters are cumulative and the events of the skipped ones are kept."""
+MAX_GAP_S = 5.0
+"""Longest recorded gap that is waited through (the host slept, the recorder was stopped)."""
+JUMP_EPOCH = 1_000_000
+"""Added to the epoch at every jump: a window must never span one."""
+
+
+class Replay:
+    """A source of Samples from a file. ``speed`` is 0.1 to 100, or None for as fast as they can be read (for
+    reports and pipes). ``loop`` begins again at the end, ``hold`` waits there (for a screen) instead of ending.
+
+    ``paused``, ``position`` (number of the sample shown last, -1 before the first), ``at_end`` and ``notice`` tell the state.
+    Raises RecordingError as Recording does. A sample further on that cannot be decoded ends the replay; ``notice`` says
+    so.
+    """
+
+    def __init__(self, path: str | os.PathLike, *, speed: float | None = 1.0, loop: bool = False, hold: bool = False,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self.recording = Recording(path)
+        self.notice = self.recording.notice
+        self.loop, self.hold = loop, hold
+        self.position = -1
+        self.paused = False
+        self._speed = None if speed is None else min(MAX_SPEED, max(MIN_SPEED, speed))
+        self._clock = clock
+        self._change = threading.Condition()
+        self._steps = 0
+        self._jump: int | None = None
+        self._jumps = 0
+        self._shown_at: float | None = None
+        self._closed = False
+
+    # ---- what is in it
+
+    @property
+    def device(self):
+        """The device as the recording begins."""
+        return self.recording.device
+
+    @property
+    def header(self) -> dict:
+        """The file's header line; ``header.get("about")`` is what the recorder was told."""
+        return self.recording.header
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Wall-clock ns of the first and the last sample."""
+        return self.recording.times[0], self.recording.times[-1]
+
+    @property
+    def at_end(self) -> bool:
+        return self.position >= len(self.recording) - 1
+
+    def preceding(self, seconds: float, most: int = 600) -> list[Sample]:
+        """Samples of the ``seconds`` before the present one, at most so many, evenly thinned: to fill charts after a
+        jump."""
+        with self._change:
+            last, jumps = self.position, self._jumps
+        if last <= 0:
+            return []
+        first = bisect_left(self.recording.times, self.recording.times[last] - int(seconds * 1e9), 0, last)
+        stride = max(1, -(-(last - first) // most))
+        return [self._with_epoch(self.recording.sample(number), jumps) for number in range(first, last, stride)]
+
+    # ---- keys
+
+    @property
+    def speed(self) -> float | None:
+        return self._speed
+
+    @speed.setter
+    def speed(self, value: float | None) -> None:
+        with self._change:
+            self._speed = None if value is None else min(MAX_SPEED, max(MIN_SPEED, value))
+            self._change.notify_all()
+
+    def pause(self) -> None:
+        with self._change:
+            self.paused = True
+            self._change.notify_all()
+
+    def resume(self) -> None:
+        """Go on; at the end of a held recording, begin again."""
+        with self._change:
+            self.paused = False
+            self._shown_at = None
+            if self.at_end and self.hold:
+                self._jump = 0
+            self._change.notify_all()
+
+    def step(self, samples: int = 1) -> None:
+        """Pause and go on by so many samples; back for a negative number."""
+        with self._change:
+            self.paused = True
+            if samples < 0:
+                self._jump = max(0, self.position + samples)
+            else:
+                self._steps += samples
+            self._change.notify_all()
+
+    def seek(self, time_ns: int) -> None:
+        """Go to the last sample not after a wall-clock time."""
+        self.seek_to(self.recording.number_at(time_ns))
+
+    def seek_by(self, seconds: float) -> None:
+        """Go forward or back by so many recorded seconds."""
+        here = self.recording.times[max(0, self.position)]
+        self.seek(here + int(seconds * 1e9))
+
+    def seek_to(self, number: int) -> None:
+        """Go to the sample of that number; out of range means the first or the last."""
+        with self._change:
+            self._jump = min(max(0, number), len(self.recording) - 1)
+            self._change.notify_all()
+
+    def next_event(self) -> bool:
+        """Go to the next sample with an event; False where there is none."""
+        marks = self.recording.marks
+        found = bisect_right(marks, max(0, self.position))
+        if found == len(marks):
+            return False
+        self.seek_to(marks[found])
+        return True
+
+    def previous_event(self) -> bool:
+        """Go to the last sample with an event before the present one; False where there is none."""
+        marks = self.recording.marks
+        found = bisect_left(marks, self.position) - 1
+        if found < 0:
+            return False
+        self.seek_to(marks[found])
+        return True
+
+    def close(self) -> None:
+        """End ``every`` in whichever thread it runs."""
+        with self._change:
+            self._closed = True
+            self._change.notify_all()
+        self.recording.close()
+
+    def __enter__(self) -> Replay:
+        return self
+
+    def __exit__(self, *_exception) -> None:
+        self.close()
+
+    # ---- the tape
+
+    def every(self, interval_s: float = 0.0) -> Iterator[Sample]:
+        """Samples as time passes, at least ``interval_s`` of recorded time apart (0: all there are). The first comes at
+        once. After a jump the sample before the target comes first, so that the target has a window."""
+        try:
+            while (move := self._next(interval_s)) is not None:
+                first, last, jumps = move
+                yield self._with_epoch(self._merged(first, last), jumps)
+        except RecordingError as error:
+            self.notice = self.notice if self._closed else str(error)
+
+    def _with_epoch(self, sample: Sample, jumps: int) -> Sample:
+        return replace(sample, epoch=sample.epoch + jumps * JUMP_EPOCH) if jumps else sample
+
+    def _merged(self, first: int, last: int) -> Sample:
+        """Sample ``last`` with the events of those from ``first`` on that were skipped."""
+        sample = self.recording.sample(last)
+        marks = self.recording.marks
+        skipped: list[Event] = []
+        for mark in marks[bisect_left(marks, first) : bisect_left(marks, last)]:
+            skipped.extend(self.recording.sample(mark).events)
+        return replace(sample, events=(*skipped, *sample.events)) if skipped else sample
+
+    def _next(self, interval_s: float) -> tuple[int, int, int] | None:
+        """Wait for the next sample's time: (first, last, jumps) where first..last-1 are skipped; None at the end."""
+        with self._change:
+            while not self._closed:
+                if self._jump is not None:
+                    return self._jumped()
+                if self.position < 0:
+                    return self._show(0, 0)
+                if self.at_end:
+                    if self.loop and not self.paused:
+                        self._jump = 0
+                        continue
+                    if not self.hold:
+                        return None
+                    self._steps = 0
+                    self._change.wait()
+                    continue
+                if self._steps:
+                    self._steps -= 1
+                    return self._show(self.position + 1, self.position + 1)
+                if self.paused:
+                    self._change.wait()
+                    continue
+                target = self._target(interval_s)
+                wait = self._wait_for(target)
+                if wait <= 0:
+                    return self._show(self.position + 1, target)
+                self._change.wait(wait)
+        return None
+
+    def _show(self, first: int, last: int) -> tuple[int, int, int]:
+        self.position = last
+        self._shown_at = self._clock()
+        return first, last, self._jumps
+
+    def _jumped(self) -> tuple[int, int, int]:
+        """Go to the sample before the target, and let the next round step onto it."""
+        target, self._jump = self._jump, None
+        self._jumps += 1
+        if target == 0:
+            return self._show(0, 0)
+        self._steps = 1
+        return self._show(target - 1, target - 1)
+
+    def _target(self, interval_s: float) -> int:
+        """The sample to show next: far enough from the present one in recorded and, at this speed, in real time."""
+        spacing = interval_s
+        if self._speed is not None:
+            spacing = max(spacing, MIN_SPACING_S * self._speed if self._speed > 1 else 0.0)
+        times = self.recording.times
+        # a little early is on time: samples come a few microseconds before or after their planned instant
+        wanted = times[self.position] + int(spacing * 1e9 * 0.95)
+        return min(max(self.position + 1, bisect_left(times, wanted)), len(times) - 1)
+
+    def _wait_for(self, target: int) -> float:
+        """Seconds until that sample is due."""
+        if self._speed is None or self._shown_at is None:
+            return 0.0
+        gap = min(MAX_GAP_S, (self.recording.times[target] - self.recording.times[self.position]) / 1e9)
+        return self._shown_at + gap / self._speed - self._clock()
