@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bqltop.kernel.btf import BtfError, libbpf
+from bqltop.kernel.btf import Btf, BtfError, libbpf
 
 HERE = Path(__file__).parent
 DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
@@ -23,6 +23,12 @@ DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
 
 KPROBES = Path("/sys/bus/event_source/devices/kprobe")
 """There where the kernel has kprobes."""
+
+BPF_TRACE_FENTRY = 24
+"""enum bpf_attach_type (include/uapi/linux/bpf.h)"""
+
+INSTRUCTION = 8
+"""Bytes of one eBPF instruction."""
 
 
 class BpfError(RuntimeError):
@@ -67,6 +73,24 @@ class _RunOptions(ctypes.Structure):
         ("flags", ctypes.c_uint32),
         ("cpu", ctypes.c_uint32),
         ("batch_size", ctypes.c_uint32),
+    ]
+
+
+class _LoadOptions(ctypes.Structure):
+    """The beginning of ``struct bpf_prog_load_opts`` (libbpf 1.0, bpf.h); the rest is taken as zero."""
+
+    _fields_ = [
+        ("sz", ctypes.c_size_t),
+        ("attempts", ctypes.c_int),
+        ("expected_attach_type", ctypes.c_uint32),
+        ("prog_btf_fd", ctypes.c_uint32),
+        ("prog_flags", ctypes.c_uint32),
+        ("prog_ifindex", ctypes.c_uint32),
+        ("kern_version", ctypes.c_uint32),
+        ("attach_btf_id", ctypes.c_uint32),
+        ("attach_prog_fd", ctypes.c_uint32),
+        ("attach_btf_obj_fd", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
     ]
 
 
@@ -136,20 +160,28 @@ class Module:
         """Attach a program to the entry of a kernel function; False where that cannot be."""
         lib, module = bcc().lib, self._bpf.module
         start, size = (ask(module, name.encode()) for ask in (lib.bpf_function_start, lib.bpf_function_size))
-        # BCC takes what to attach to from the name, and attaches by itself what is named so in the text: a kernel
-        # without fentry would then refuse the whole text. So the name is given here.
+        try:
+            options = _LoadOptions(
+                sz=ctypes.sizeof(_LoadOptions),
+                expected_attach_type=BPF_TRACE_FENTRY,
+                attach_btf_id=Btf.vmlinux().function(function),
+            )
+        except BtfError:
+            return False
+        # Loaded with libbpf: BCC takes what to attach to from the program's name, spelt differently in each of its
+        # versions, and a wrong spelling ends the process.
         with _quiet_stderr():
-            fd = lib.bcc_func_load(
-                module, bcc().BPF.TRACING, f"kfunc__{function}".encode(), start, size,
-                lib.bpf_module_license(module), lib.bpf_module_kern_version(module), 0, None, 0, None, -1,
+            fd = libbpf().bpf_prog_load(
+                bcc().BPF.TRACING, name.encode(), b"GPL", ctypes.c_void_p(start), ctypes.c_size_t(size // INSTRUCTION),
+                ctypes.byref(options),
             )  # fmt: skip
-            link = lib.bpf_attach_kfunc(fd) if fd >= 0 else -1
+            link = libbpf().bpf_raw_tracepoint_open(None, fd) if fd >= 0 else -1
         if fd < 0 or link < 0:
             if fd >= 0:
                 os.close(fd)
             return False
         self.programs[name] = fd
-        # Closing the link detaches it. BCC's own list wants names of its own making, and raises at others.
+        # Closing the link detaches it.
         self._descriptors += (link, fd)
         return True
 

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Iterator
 
 KIND_INT, KIND_PTR, KIND_ARRAY, KIND_STRUCT, KIND_UNION, KIND_ENUM = 1, 2, 3, 4, 5, 6
-KIND_TYPEDEF, KIND_VOLATILE, KIND_CONST, KIND_RESTRICT, KIND_TYPE_TAG, KIND_ENUM64 = 8, 9, 10, 11, 18, 19
+KIND_TYPEDEF, KIND_VOLATILE, KIND_CONST, KIND_RESTRICT, KIND_FUNC, KIND_TYPE_TAG = 8, 9, 10, 11, 12, 18
 _TRANSPARENT = {KIND_TYPEDEF, KIND_VOLATILE, KIND_CONST, KIND_RESTRICT, KIND_TYPE_TAG}
 
 
@@ -122,6 +122,10 @@ class Btf:
             if self._name(entries[i].name_off) == name:
                 return entries[i].value
         raise BtfError(f"enum {enum} has no {name} on this kernel")
+
+    def function(self, name: str) -> int:
+        """BTF id of a function, which fentry attaches by."""
+        return self._find(name, KIND_FUNC)
 
     def _walk(self, struct: str, path: str) -> tuple[int, int]:
         """(byte offset, type id) of a member path."""
