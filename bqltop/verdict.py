@@ -7,7 +7,7 @@ can disagree. A rule whose figures are not to be had says nothing, and ``judge``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bqltop import format as fmt
 from bqltop.model import QueueSample, Sample, Unit
@@ -94,7 +94,20 @@ def judge(window: Window | None, sample: Sample | None = None, before: Sequence[
     queues = [Seen(samples[queue.index], queue) for queue in window.queues]
     found = [verdict for rule in _RULES for verdict in rule(window, queues, before)]
     found.sort(key=lambda verdict: (-verdict.severity, -verdict.weight))
-    return tuple(found) or (_quiet(window, queues),)
+    return tuple(_one_of_each(found)) or (_quiet(window, queues),)
+
+
+def _one_of_each(found: Sequence[Verdict]) -> list[Verdict]:
+    """One verdict of each kind, about the queue where it weighs most; how many others share it stands in the detail."""
+    best: dict[str, Verdict] = {}
+    for verdict in found:
+        best.setdefault(verdict.kind, verdict)
+    for kind, verdict in best.items():
+        others = sum(other.kind == kind for other in found) - 1
+        if others:
+            same = f"The same holds for {others} other queue{'' if others == 1 else 's'}."
+            best[kind] = replace(verdict, detail=f"{verdict.detail} {same}".lstrip())
+    return list(best.values())
 
 
 # -- one function per rule: (window, queues, earlier windows) -> verdicts ------------------------------------------
@@ -125,10 +138,9 @@ def _stuck(window: Window, queues: Sequence[Seen], before) -> Iterable[Verdict]:
         done = q.window.completed_per_s if q.sample.inflight else q.window.drained_per_s
         if not held or done is None or done > 0 or window.seconds < 0.05:
             continue
-        if not q.sample.stopped and not q.window.packets_per_s:
-            # A packet that was sent just now and is still under way looks the same on a quiet queue.
-            if window.seconds < 0.5:
-                continue
+        # A packet that was sent just now and is still under way looks the same on a quiet queue.
+        if not q.sample.stopped and not q.window.packets_per_s and window.seconds < 0.5:
+            continue
         units = q.units if q.sample.inflight else "packets"
         yield Verdict(
             "stuck", SEVERE,
@@ -172,13 +184,11 @@ def _driver_stops(window: Window, queues: Sequence[Seen], before) -> Iterable[Ve
     if rate is not None:
         sentence += f" and the consumer takes {fmt.rate(rate)} packets/s"
     detail = []
-    wait = q.window.ring_sojourn_p50_s or q.window.dark_buffer_s
-    if wait:
-        detail.append(f"A packet waits {fmt.seconds(wait)} in the ring, where the qdisc cannot see it.")
+    detail.append(_where_it_waits(q))
     if q.sample.limit is None:
         detail.append(f"{window.device.driver or 'This driver'} has no BQL: only the ring's length bounds that wait.")
     yield Verdict(
-        "driver-stops", COSTLY, sentence + ".", " ".join(detail),
+        "driver-stops", COSTLY, sentence + ".", " ".join(filter(None, detail)),
         (("stopped by driver", fmt.share(share)),
          ("ring", f"{fmt.count(q.sample.ring_used)}/{fmt.count(q.sample.ring_size)}"),
          ("dark buffer", fmt.seconds(q.window.dark_buffer_s)), ("busy/s", fmt.rate(q.window.busy_per_s)),
@@ -271,7 +281,7 @@ def _imbalance(window: Window, queues: Sequence[Seen], before) -> Iterable[Verdi
             f"{'the other is' if len(queues) == 2 else f'the other {len(queues) - 1} are'} nearly idle.",
             "One flow alone does that; with many flows look at XPS, RPS and the hashing of the sender.",
             (("packets/s", fmt.rate(highest)), ("of", fmt.rate(total))),
-            index, "spread", highest / total,
+            index, "spread", 0.01,
         )
 
 
@@ -359,6 +369,17 @@ def _which(stopped: Sequence[Seen], queues: Sequence[Seen], worst: Seen) -> str:
 def _percent(share: float) -> str:
     """A share in whole percent, since a sentence needs no more; but never 100 where it is not all."""
     return "100 %" if share >= 1 else f"{min(99, round(share * 100))} %"
+
+
+def _where_it_waits(q: Seen) -> str:
+    """The wait above and below the queue: measured on sampled packets where it can be, else the ring's estimate."""
+    above, below = q.window.qdisc_sojourn_p50_s, q.window.ring_sojourn_p50_s
+    if below and above is not None:
+        share = below / (above + below)
+        return (f"A packet waits {fmt.seconds(above)} in the qdisc and {fmt.seconds(below)} in the ring: "
+                f"{_percent(share)} of the wait is where the qdisc cannot see it.")
+    wait = below or q.window.dark_buffer_s
+    return f"A packet waits {fmt.seconds(wait)} in the ring, where the qdisc cannot see it." if wait else ""
 
 
 def _bits(sample: QueueSample) -> str:

@@ -9,10 +9,13 @@ from textual.binding import Binding, BindingType
 
 from bqltop.tui.feed import Feed
 from bqltop.tui.messages import SamplesArrived, SourceEnded
+from bqltop.tui.run import run
 from bqltop.tui.screens.help import HelpScreen
 from bqltop.tui.screens.live import LiveScreen
 from bqltop.tui.terminal import TerminalDriver
 from bqltop.tui.watcher import Watcher
+
+__all__ = ["BqltopApp", "run"]
 
 INTERVALS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 LONGEST_WAIT_S = 1.0
@@ -34,16 +37,16 @@ class BqltopApp(App[int]):
         Binding("minus", "faster(-1)", "refresh less often"),
     ]
 
-    def __init__(self, source, *, interval_s: float = 0.1, tuner=None, devices=None, recorder=None,
+    def __init__(self, source, *, interval_s: float | None = None, tuner=None, devices=None, recorder=None,
                  read_only: bool = False, driver_class=TerminalDriver) -> None:
         super().__init__(driver_class=driver_class)
         self.animation_level = "none"
         self.source, self.tuner, self.devices, self.recorder = source, tuner, devices, recorder
-        self.interval_s = interval_s
+        self.interval_s = interval_s or source.interval
         self.failure: BaseException | None = None
         self.feed = Feed(source.description, read_only)
         self.live = LiveScreen(self.feed)
-        self.watcher = Watcher(source, interval_s, self.post_message)
+        self.watcher = Watcher(source, self.interval_s, self.post_message)
 
     def get_default_screen(self) -> LiveScreen:
         return self.live

@@ -76,10 +76,10 @@ def _body(regions: dict[str, Region], width: int, top: int, bottom: int, wants: 
             regions["qdiscs"] = Region(0, top + upper, width, lower)
         return
     right = max(34, min(64, width * 2 // 5))
-    regions["chart"] = Region(0, top, width - right, upper)
+    regions["chart"] = Region(0, top, width - right - 1, upper)
     regions["napi"] = Region(width - right, top, right, upper)
     if lower:
-        regions["qdiscs"] = Region(0, top + upper, width - right, lower)
+        regions["qdiscs"] = Region(0, top + upper, width - right - 1, lower)
         regions["events"] = Region(width - right, top + upper, right, lower)
 
 

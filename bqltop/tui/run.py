@@ -7,8 +7,10 @@ import os
 import signal
 import sys
 import traceback
+from typing import TYPE_CHECKING
 
-from bqltop.tui.app import BqltopApp
+if TYPE_CHECKING:
+    from bqltop.tui.app import BqltopApp
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -27,8 +29,8 @@ def run(app: BqltopApp) -> int:
         app.failure = app.failure or error
         status = 1
     finally:
-        app.stop_watching()
         app.source.close()
+        app.stop_watching()
     if app.failure is not None:
         _tell(app.failure)
         return 1

@@ -21,14 +21,15 @@ Formatter = Callable[[float | None], str]
 @dataclass(frozen=True, slots=True)
 class Series:
     """One line of the chart. ``per_queue`` ones follow the selected queue; without one, ``combine`` tells how the
-    queues become one figure. ``top`` fixes the upper edge, ``over`` names the series drawn over it in the same lane
-    (limit over inflight)."""
+    queues become one figure. ``top`` fixes the upper edge, ``top_from`` names the figure that does (the ring's size),
+    ``over`` the one drawn over it in the same lane (limit over inflight)."""
 
     id: str
     title: str
     combine: Callable[[Sequence[float]], float] = sum
     per_queue: bool = True
     top: float | None = None
+    top_from: str | None = None
     over: str | None = None
     format: Formatter = fmt.count
     least_top: float = 1.0
@@ -37,13 +38,12 @@ class Series:
 SERIES: tuple[Series, ...] = (
     Series("stopped", "stopped", max, top=1.0, format=fmt.share),
     Series("inflight", "inflight", max, over="limit"),
-    Series("ring", "ring", max, over="ring_size"),
+    Series("ring", "ring", max, top_from="ring_size"),
     Series("requeues", "requeues/s", sum, False, format=fmt.rate, least_top=10.0),
     Series("backlog", "qdisc backlog", sum, False, least_top=10.0),
     Series("packets", "packets/s", sum, False, format=fmt.rate, least_top=10.0),
     Series("work", "packets per NAPI poll", max, False, top=64.0, format=fmt.count),
 )
-OVERLAYS = ("limit", "ring_size")
 BY_ID = {series.id: series for series in SERIES}
 
 

@@ -74,7 +74,8 @@ class Counters:
 
 
 class FakeSource:
-    """See ``SCENARIOS`` for what it can play. ``every`` paces in real time; ``samples`` does not wait.
+    """Plays a scenario: "veth" (no BQL, flooded), "bytes" (BQL in bytes), "packets" (BQL with a limit of 2 packets), "busy"
+    (the same on every queue; else four of five are idle). ``every`` paces in real time; ``samples`` does not wait.
 
     ``away_after``: the tick at which the device goes away; ``ebpf=False``: only what sysfs and netlink know.
     """
@@ -148,14 +149,14 @@ class FakeSource:
     def _traffic(self, index: int, seconds: float) -> Traffic:
         wave = 0.5 + 0.5 * math.sin(seconds / 3 + index * 0.7)
         ripple = math.sin(seconds * 7.3 + index)
-        busy_queue = index == 0 or index % 5 == 0
+        busy_queue = index % 5 == 0 or self.scenario == "busy"
         if not busy_queue:
             return Traffic(limit=0 if self.scenario == "veth" else 15_140 if self.scenario == "bytes" else 2)
         if self.scenario == "bytes":
             limit = 15_140 + 1514 * int(8 * wave)
             return Traffic(packets=81_000 + 4000 * ripple, bql_share=0.42 + 0.2 * wave, limit=limit,
                            inflight=int(limit * (0.8 + 0.15 * ripple)))
-        if self.scenario == "packets":
+        if self.scenario in ("packets", "busy"):
             return Traffic(packets=63_000 + 2500 * ripple, busy=11_000 + 4000 * wave, bql_share=0.71 + 0.1 * wave,
                            limit=2, inflight=1 + (ripple > 0), ring=1 + (ripple > 0))
         ring = 256 - int(abs(12 * ripple))

@@ -16,7 +16,7 @@ AXIS = 8
 """Cells for the scale at the left."""
 STYLES = {
     "stopped": palette.DRIVER, "inflight": palette.BQL_SOFT, "limit": palette.BQL, "ring": palette.DRIVER_SOFT,
-    "ring_size": palette.DIM, "requeues": palette.NOTICE, "backlog": palette.TITLE, "packets": palette.RATE,
+    "requeues": palette.NOTICE, "backlog": palette.TITLE, "packets": palette.RATE,
     "work": palette.RATE_SOFT,
 }
 
@@ -24,30 +24,42 @@ STYLES = {
 @dataclass(frozen=True, slots=True)
 class Lane:
     """What one lane draws: the series, its spans over time, its newest value; ``over`` is a second line in the same
-    scale (limit over inflight). ``note`` tells why there is nothing."""
+    scale (limit over inflight), ``top`` a known upper edge. ``note`` tells why there is nothing."""
 
     series: Series
     spans: tuple[braille.Span | None, ...]
     latest: float | None = None
     over: tuple[braille.Span | None, ...] = ()
     over_latest: float | None = None
+    top: float | None = None
     note: str = ""
 
 
-def split(height: int, wanted: int) -> list[int]:
-    """Rows of each lane (its title included) in ``height`` rows: at least three, at most ``wanted`` lanes."""
-    count = max(1, min(wanted, height // 4)) if height >= 3 else 0
+TWO_ABREAST = 124
+"""Width from which two lanes stand side by side."""
+
+
+def split(width: int, height: int, wanted: int) -> tuple[int, list[int]]:
+    """How many lanes stand side by side, and the rows of each row of lanes (titles included): a lane has at least
+    four rows, and there are no more than ``wanted``."""
+    abreast = 2 if width >= TWO_ABREAST and wanted > 1 else 1
+    count = max(1, min(-(-wanted // abreast), height // 4)) if height >= 3 else 0
     if not count:
-        return []
+        return 1, []
     least, rest = divmod(height, count)
-    return [least + (number < rest) for number in range(count)]
+    return abreast, [least + (number < rest) for number in range(count)]
+
+
+def beside(left: Sequence[Strip], right: Sequence[Strip], gap: int = 1) -> list[Strip]:
+    """Two blocks of lines next to each other."""
+    return [Strip.join([a, blank(gap), b]) for a, b in zip(left, right, strict=True)]
 
 
 def lane(data: Lane, width: int, height: int) -> list[Strip]:
     """A title line with the newest and the extreme values, then ``height - 1`` rows of braille."""
     series = data.series
     known = [span for span in (*data.spans, *data.over) if span is not None]
-    top = series.top or braille.nice_top((high for _, high in known), series.least_top)
+    top = series.top or data.top or braille.nice_top((high for _, high in known), series.least_top)
     strips = [_title(data, width)]
     rows = height - 1
     if not known:
@@ -85,7 +97,7 @@ def _title(data: Lane, width: int) -> Strip:
     line = Line((" " * AXIS, palette.TEXT), (series.title, STYLES[series.id]), (" ", palette.TEXT))
     line.add(series.format(data.latest), palette.STRONG)
     if data.over_latest is not None:
-        line.add(f"  {(series.over or '').replace('_', ' ')} ", STYLES.get(series.over or "", palette.DIM))
+        line.add(f"  {series.over} ", STYLES.get(series.over or "", palette.DIM))
         line.add(series.format(data.over_latest), palette.STRONG)
     if known:
         low, high = min(span[0] for span in known), max(span[1] for span in known)

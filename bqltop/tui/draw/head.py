@@ -76,12 +76,12 @@ def _device_items(frame: Frame, view: View, alone: bool) -> list[Item]:
 def _probe_items(frame: Frame) -> list[Item]:
     """The probes: those in force with their precision, those that are not with what to type. Words, not colours."""
     items = []
-    for rank, probe in enumerate(sorted(frame.sample.probes, key=lambda p: p.in_force)):
+    for place, probe in enumerate(frame.sample.probes):
         why = f": {literal(probe.why)}" if probe.why else ""
         if probe.in_force:
-            items.append(Item(f"{literal(probe.name)}{why}", palette.HEADER_DIM, rank))
+            items.append(Item(f"{literal(probe.name)}{why}", palette.HEADER_DIM, 20 + place))
         else:
-            items.append(Item(f"no {literal(probe.name)}{why}", palette.HEADER_STRONG, rank))
+            items.append(Item(f"no {literal(probe.name)}{why}", palette.HEADER, place))
     softirq = frame.window.softirq_share if frame.window else None
     if softirq is not None:
         items.append(Item(f"softirq {fmt.share(softirq)}", palette.HEADER_DIM, 8, True))
@@ -127,26 +127,34 @@ def verdict(verdicts: Sequence[Verdict], width: int, height: int) -> list[Strip]
     lines: list[Line] = []
     for number, each in enumerate(verdicts):
         mark, mark_style = SEVERITY_MARKS.get(each.severity, ("· ", palette.RATE))
-        for place, (text, style) in enumerate(_verdict_lines(each, width - 5, first=number == 0)):
-            line = Line((f" {mark} " if place == 0 else "    ", mark_style))
-            lines.append(line.add(text, style))
-        if number == 0 and each.evidence and height - len(lines) >= 2:
+        for place, parts in enumerate(_verdict_lines(each, width - 5, first=number == 0)):
+            lines.append(Line((f" {mark} " if place == 0 else "    ", mark_style), *parts))
+        if number == 0 and each.evidence and height > len(lines):
             lines.append(_evidence(each, width))
-    if len(lines) > height and height > 0:
-        text = "".join(s.text for s in lines[height - 1].segments[1:])
-        lines[height - 1] = Line(*((s.text, s.style) for s in lines[height - 1].segments[:1])).add(
-            cut(text + " …", width - 5), lines[height - 1].segments[-1].style)
+    if len(lines) > height > 0:
+        lines[height - 1] = _ending_in_ellipsis(lines[height - 1], width)
     strips = [line.strip(width) for line in lines[:height]]
     return strips + [blank(width)] * (height - len(strips))
 
 
-def _verdict_lines(each: Verdict, width: int, first: bool) -> list[tuple[str, Style]]:
-    """Sentence and detail as lines: the detail goes on in the sentence's line when both fit it."""
-    sentence, detail = literal(each.sentence), literal(each.detail)
-    if not first:
-        return [(text, palette.TEXT) for text in wrap(sentence, width)]
-    lines = [(text, palette.STRONG) for text in wrap(sentence, width)]
-    return lines + [(text, palette.TEXT) for text in wrap(detail, width) if text]
+def _ending_in_ellipsis(line: Line, width: int) -> Line:
+    """The last line there is room for, marked as not the last one there is."""
+    *before, last = line.segments
+    shorter = Line(*((s.text, s.style) for s in before))
+    return shorter.add(cut(last.text, width - shorter.width - 2).rstrip("… ") + " …", last.style)
+
+
+def _verdict_lines(each: Verdict, width: int, first: bool) -> list[list[tuple[str, Style]]]:
+    """Sentence and, of the first verdict, detail as wrapped lines; the detail goes on in the sentence's last line."""
+    sentence, detail = literal(each.sentence), literal(each.detail) if first else ""
+    style = palette.STRONG if first else palette.TEXT
+    lines: list[list[tuple[str, Style]]] = []
+    left_over = len(sentence)
+    for text in wrap(f"{sentence} {detail}".rstrip(), width):
+        part = max(0, min(len(text), left_over))
+        lines.append([(text[:part], style), (text[part:], palette.TEXT)])
+        left_over -= len(text) + 1
+    return lines
 
 
 def _evidence(each: Verdict, width: int) -> Line:

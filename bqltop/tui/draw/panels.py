@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from textual.strip import Strip
 
 from bqltop import format as fmt
@@ -58,7 +59,8 @@ def _fitting(tree: Sequence[QdiscWindow], room: int) -> tuple[list[QdiscWindow],
 
 
 def _qdisc_line(qdisc: QdiscWindow, columns, room: int, width: int) -> Strip:
-    name = f"{literal(qdisc.kind)} {qdisc.handle}" if qdisc.handle not in ("0:", "") else literal(qdisc.kind)
+    handle = "" if qdisc.handle in ("0:", "") or room < 24 else f" {literal(qdisc.handle)}"
+    name = f"{literal(qdisc.kind)}{handle}"
     where = qdisc.parent if qdisc.txq is None else f"q{qdisc.txq}"
     indent = " " if qdisc.parent == "root" else "  └ "
     line = Line((left(f"{indent}{name} {where}", room), palette.TEXT))
@@ -92,17 +94,26 @@ def napi(frame: Frame, width: int, height: int) -> list[Strip]:
     return (strips + [blank(width)] * height)[:height]
 
 
+def _napi_widths(width: int) -> tuple[int, str, int]:
+    """Width of the name, and title and width of the work column: narrow panels keep the name readable."""
+    title, room = ("pkts/poll", 11) if width >= 46 else ("work", 6)
+    return max(4, width - 17 - room), title, room
+
+
 def _napi_head(width: int) -> Strip:
-    name = max(4, width - 24)
+    name, title, room = _napi_widths(width)
     return Line((left(" instance", name), palette.DIM), (right("polls/s", 8), palette.DIM),
-                (right("work", 6), palette.DIM), (right("full", 8), palette.DIM)).strip(width)
+                (right(title, room), palette.DIM), (right("full", 8), palette.DIM)).strip(width)
 
 
 def _napi_line(each: NapiWindow, width: int) -> Strip:
-    name = f" {literal(each.device)}-{each.napi_id}" + (" (peer)" if each.role == "peer" else "")
+    name_room, _, room = _napi_widths(width)
+    name = f" {literal(each.device)}-{each.napi_id}"
+    if each.role == "peer" and cell_len(name) + 7 <= name_room:
+        name += " (peer)"
     work = "-" if each.work_average is None else f"{each.work_average:.1f}"
-    return Line((left(name, max(4, width - 24)), palette.TEXT), (right(fmt.rate(each.polls_per_s), 8), palette.RATE),
-                (right(work, 6), palette.RATE), (right(fmt.share(each.full_share), 8), palette.NOTICE)).strip(width)
+    return Line((left(name, name_room), palette.TEXT), (right(fmt.rate(each.polls_per_s), 8), palette.RATE),
+                (right(work, room), palette.RATE), (right(fmt.share(each.full_share), 8), palette.NOTICE)).strip(width)
 
 
 def work_histogram(cells: Sequence[int], width: int, height: int) -> list[Strip]:

@@ -11,11 +11,10 @@ from textual.strip import Strip
 
 from bqltop import fields
 from bqltop import format as fmt
-from bqltop.model import QueueSample, Unit
+from bqltop.model import Unit
 from bqltop.tui.draw import bars, palette
 from bqltop.tui.draw.line import Line, cut, left, right
 from bqltop.tui.frame import Row
-from bqltop.window import QueueWindow
 
 UNIT_WORDS = {Unit.PACKETS: "pkts", Unit.BYTES: "bytes", None: "-"}
 GAP = 2
@@ -25,7 +24,8 @@ Draw = Callable[[Row, int], list[Segment]]
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column. ``width`` is the least that is of use, ``most`` how far it may grow (bars do); columns are taken
-    by ``rank``, lowest first, until the width is used up. ``fields`` name what ``?`` explains."""
+    by ``rank``, lowest first, until the width is used up. ``numbers``: cells of the number before a bar, over which the
+    title stands. ``fields`` name what ``?`` explains."""
 
     id: str
     title: str
@@ -34,6 +34,7 @@ class Column:
     draw: Draw
     most: int = 0
     flush_left: bool = False
+    numbers: int = 0
     fields: tuple[str, ...] = ()
 
 
@@ -46,7 +47,7 @@ class Placed:
 def place(columns: Sequence[Column], width: int) -> list[Placed]:
     """The columns that fit ``width``, in display order, with their widths: the rest of the room goes to those that
     may grow, evenly."""
-    room, chosen = width - 1, []
+    room, chosen = width - 2, []
     for column in sorted(columns, key=lambda c: c.rank):
         needed = column.width + (GAP if chosen else 0)
         if needed <= room:
@@ -64,29 +65,33 @@ def place(columns: Sequence[Column], width: int) -> list[Placed]:
     return [Placed(column, widths[column.id]) for column in columns if column.id in widths]
 
 
-def columns_for(rows: Sequence[Row]) -> tuple[Column, ...]:
+def columns_for(rows: Sequence[Row], width: int = 80) -> tuple[Column, ...]:
     """The columns worth having for these queues: without BQL no bar of inflight and limit, without a ring none of
-    the ring; the words that stand there then need little room."""
+    the ring; the words that stand there then need little room. In a wide window the bars and the lamps' words come
+    before further columns."""
     has_bql = any(row.sample.limit is not None for row in rows)
     has_ring = any(row.sample.ring_size for row in rows)
-    many = len(rows) > 1
+    bar = 8 if width < 100 else 16 if width < 160 else 24
     return tuple(
         column
         for column in (
             _figure("index", 3, 0, lambda row: str(row.sample.index), palette.TEXT),
-            Column("state", "state", 3, 1, _state, 11, True, ("drv_xoff", "stack_xoff", "frozen")),
-            Column("stopped", "stopped", 7, 2, _stopped, 16, False, ("stopped_share",)),
-            Column("inflight", "inflight/limit", 20, 3, _inflight, 44, True, ("inflight", "limit"))
-            if has_bql else Column("inflight", "infl/limit", 10, 10, _inflight, 0, True, ("inflight", "limit")),
-            Column("unit", "unit", 5, 3, _unit, 0, True, ("unit",)),
+            Column("state", "state", 3 if width < 90 else 11, 1, _state, 11, True,
+                   fields=("drv_xoff", "stack_xoff", "frozen")),
+            Column("stopped", "stopped", 7 if width < 120 else 16, 2, _stopped, 24, numbers=7,
+                   fields=("stopped_share",)),
+            Column("inflight", "inflight/limit", 15 + bar, 3, _inflight, 55, numbers=14, fields=("inflight", "limit"))
+            if has_bql else
+            Column("inflight", "infl/limit", 10, 10, _inflight, 0, True, fields=("inflight", "limit")),
+            Column("unit", "unit", 5, 3, _unit, 0, True, fields=("unit",)),
             _figure("limit_min", 7, 15, lambda r: bound(r.sample.limit_min), palette.DIM) if has_bql else None,
             _figure("limit_max", 7, 16, lambda r: bound(r.sample.limit_max), palette.DIM) if has_bql else None,
             _figure("inflight_p50", 8, 17, lambda r: fmt.count(r.window.inflight_p50), palette.BQL_SOFT)
             if has_bql else None,
             _figure("inflight_p99", 8, 14, lambda r: fmt.count(r.window.inflight_p99), palette.BQL_SOFT)
             if has_bql else None,
-            Column("ring", "ring", 14, 4, _ring, 38, True, ("ring_used", "ring_size"))
-            if has_ring else Column("ring", "ring", 6, 11, _ring, 0, True, ("ring_used",)),
+            Column("ring", "ring", 8 + bar, 4, _ring, 44, numbers=7, fields=("ring_used", "ring_size"))
+            if has_ring else Column("ring", "ring", 6, 11, _ring, 0, True, fields=("ring_used",)),
             _figure("packets_per_s", 6, 5, lambda r: fmt.rate(r.window.packets_per_s), palette.RATE),
             _figure("completed_per_s", 6, 7, lambda r: fmt.rate(r.window.completed_per_s), palette.RATE),
             _figure("busy_per_s", 6, 8, lambda r: fmt.rate(r.window.busy_per_s), palette.NOTICE),
@@ -95,9 +100,9 @@ def columns_for(rows: Sequence[Row]) -> tuple[Column, ...]:
             _figure("stops_bql_per_s", 8, 19, lambda r: fmt.rate(r.window.stops_bql_per_s), palette.BQL_SOFT),
             _figure("qdisc_sojourn_p50_s", 9, 12, lambda r: fmt.seconds(r.window.qdisc_sojourn_p50_s), palette.TEXT),
             _figure("ring_sojourn_p50_s", 8, 13, lambda r: fmt.seconds(r.window.ring_sojourn_p50_s), palette.DRIVER),
-            Column("timeouts", "timeouts", 8, 9, _timeouts, 0, False, ("tx_timeouts",)),
+            Column("timeouts", "timeouts", 8, 9, _timeouts, fields=("tx_timeouts",)),
         )
-        if column is not None and (many or column.id != "nothing")
+        if column is not None
     )
 
 
@@ -112,7 +117,9 @@ def header(placed: Sequence[Placed], width: int, sort: str = "queue") -> Strip:
             title = "DRV STK FRZ" if room >= 11 else "DSF"
         if sort != "queue" and column.id == _SORT_COLUMN[sort]:
             title = cut(title, room - 1) + "▾"
-        line.add(left(title, room) if column.flush_left else right(title, room), palette.DIM)
+        if column.numbers:
+            title = right(title, column.numbers)
+        line.add(left(title, room) if column.flush_left or column.numbers else right(title, room), palette.DIM)
     return line.strip(width)
 
 
@@ -166,7 +173,7 @@ def _figure(id: str, width: int, rank: int, text: Callable[[Row], str], style: S
         shown = text(row)
         return [Segment(right(shown, room), palette.FAINT if shown in ("-", "0", "0 s") else style)]
 
-    return Column(id, field.title, max(width, len(field.title)), rank, draw, 0, False, (id,))
+    return Column(id, field.title, max(width, len(field.title)), rank, draw, fields=(id,))
 
 
 LAMPS = (("DRV", "drv_xoff", palette.DRIVER, palette.DRIVER_SOFT), ("STK", "stack_xoff", palette.BQL, palette.BQL_SOFT),
@@ -211,8 +218,7 @@ def _inflight(row: Row, room: int) -> list[Segment]:
     if sample.limit is None or sample.inflight is None:
         absent = "no BQL" if sample.drv_xoff is not None and sample.limit is None else "-"
         return [Segment(left(absent, room), palette.FAINT)]
-    text = f"{fmt.count(sample.inflight)}/{fmt.count(sample.limit)}"
-    numbers = 11
+    text, numbers = f"{fmt.count(sample.inflight)}/{fmt.count(sample.limit)}", 14
     share = sample.inflight / sample.limit if sample.limit else float(sample.inflight > 0)
     cells = room - numbers - 1
     marks = bars.limit_marks(sample.limit, sample.limit_min, sample.limit_max, cells)
@@ -230,7 +236,7 @@ def _ring(row: Row, room: int) -> list[Segment]:
         return [Segment(left("-", room), palette.FAINT)]
     text = f"{fmt.count(sample.ring_used)}/{fmt.count(sample.ring_size)}"
     share = sample.ring_used / sample.ring_size
-    numbers = 9 if room >= 16 else 7
+    numbers = 7
     style = palette.DRIVER if sample.ring_used else palette.FAINT
     return [Segment(right(text, numbers) + " ", style), *bars.bar(share, room - numbers - 1, palette.DRIVER_SOFT)]
 
@@ -241,7 +247,3 @@ def _timeouts(row: Row, room: int) -> list[Segment]:
     text = fmt.count(count) + ("!" if row.window.tx_timeouts else "")
     return [Segment(right(text, room), palette.LOSS if count else palette.FAINT)]
 
-
-def samples_of(rows: Sequence[Row]) -> list[tuple[QueueSample, QueueWindow]]:
-    """The records behind the rows."""
-    return [(row.sample, row.window) for row in rows]

@@ -95,10 +95,16 @@ class LiveScreen(Screen):
         qdiscs = len(frame.sample.qdiscs)
         wants = replace(self.wants, queues=table.wanted(frame, self.view), qdiscs=min(qdiscs, 12))
         if wants != self.wants:
-            self.wants = wants
-            self.refresh(layout=True)
+            self._want(wants)
         for panel in self.query(Panel):
             panel.show(frame, self.view)
+
+    def _want(self, wants: Wants) -> None:
+        """Work out the regions anew. Textual keeps an arrangement until sizes or children change: it cannot know
+        that the wishes have."""
+        self.wants = wants
+        self._clear_arrangement_cache()
+        self.refresh(layout=True)
 
     def _change(self, **changes) -> None:
         self.view = replace(self.view, **changes)
@@ -109,14 +115,12 @@ class LiveScreen(Screen):
     async def open_side(self, panel: Widget) -> None:
         """Mount ``panel`` (its id is "side") beside the live view, which goes on running."""
         await self.mount(panel)
-        self.wants = replace(self.wants, side=True)
-        self.refresh(layout=True)
+        self._want(replace(self.wants, side=True))
 
     async def close_side(self) -> None:
         """Take the side panel away, if there is one."""
         await self.query("#side").remove()
-        self.wants = replace(self.wants, side=False)
-        self.refresh(layout=True)
+        self._want(replace(self.wants, side=False))
 
     # -- keys ----------------------------------------------------------------------------------------------------
 

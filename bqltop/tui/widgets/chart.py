@@ -33,18 +33,27 @@ class Chart(Panel):
         return f"{self.head}, {'worst or all queues' if view.selected is None else f'queue {view.selected}'}"
 
     def draw(self, frame: Frame, view: View, width: int, height: int) -> list[Strip]:
-        columns = (width - chart.AXIS) * 2
-        self._update(columns, view.selected)
-        now = frame.sample.monotonic_ns / 1e9 if frame.sample.present else self._traces.now
         series = self._with_data(view)
-        heights = chart.split(height - (height >= 5), len(series))
+        with_axis = height >= 5
+        abreast, heights = chart.split(width, height - with_axis, len(series))
+        lane_width = (width - (abreast - 1)) // abreast
+        self._update((lane_width - chart.AXIS) * 2, view.selected)
+        now = frame.sample.monotonic_ns / 1e9 if frame.sample.present else self._traces.now
         lines: list[Strip] = []
-        for each, lane_height in zip(series, heights, strict=False):
-            lines.extend(chart.lane(self._lane(each, now, frame, view), width, lane_height))
-        if height >= 5:
+        waiting = iter(series)
+        for lane_height in heights:
+            row: list[Strip] = []
+            for _ in range(abreast):
+                each = next(waiting, None)
+                lane = chart.lane(self._lane(each, now, frame, view), lane_width, lane_height) if each else \
+                    [blank(lane_width)] * lane_height
+                row = chart.beside(row, lane) if row else lane
+            lines.extend(row)
+        if with_axis:
             ago = [(frame.sample.time_ns - mark) / 1e9 for mark in self.marks]
-            lines.append(chart.axis(SECONDS, width, ago))
-        return (lines + [blank(width)] * height)[:height]
+            axis = [chart.axis(SECONDS, lane_width, ago)]
+            lines.extend(chart.beside(axis, axis) if abreast > 1 else axis)
+        return ([line.adjust_cell_length(width) for line in lines] + [blank(width)] * height)[:height]
 
     def _with_data(self, view: View) -> list[Series]:
         """The series in the order chosen, those that have figures for this device first."""
@@ -57,10 +66,11 @@ class Chart(Panel):
         over: tuple[Span | None, ...] = ()
         if series.over and series.over in self._envelopes:
             over = tuple(self._envelopes[series.over].spans(now, hold))
+        top = self._traces.latest(series.top_from, view.selected) if series.top_from else None
         note = "" if frame.sees_state or series.id not in ("stopped", "ring", "work") else "needs eBPF"
         latest = self._traces.latest(series.id, view.selected)
         return chart.Lane(series, tuple(self._envelopes[series.id].spans(now, hold)), latest, over,
-                          self._traces.latest(series.over, view.selected) if series.over else None, note)
+                          self._traces.latest(series.over, view.selected) if series.over else None, top, note)
 
     def _update(self, columns: int, selected: int | None) -> None:
         """Bring the envelopes up to the newest point; make them anew for another width or queue."""

@@ -19,9 +19,6 @@ class Qdiscs(Panel):
 class Napi(Panel):
     head = "NAPI"
 
-    def note(self, frame: Frame, view: View) -> str:
-        return "packets per poll, share of polls"
-
     def draw(self, frame: Frame, view: View, width: int, height: int) -> list[Strip]:
         return panels.napi(frame, width, height)
 

@@ -28,7 +28,7 @@ class QueueTable(Panel):
     def draw(self, frame: Frame, view: View, width: int, height: int) -> list[Strip]:
         shown, folded = rows(frame, view)
         self._order = [row.sample.index for row in shown]
-        placed = queues.place(queues.columns_for(shown), width)
+        placed = queues.place(queues.columns_for(shown, width), width)
         room = max(0, height - 1)
         body = room - bool(folded) if room > 1 else room
         self._follow(shown, view, body)

@@ -1,0 +1,86 @@
+"""Runs bqltop on a lab of its own and keeps what it draws, as SVG and PNG.
+
+    screenshots/make [NAME ...]
+
+Each shot is the application itself, with Textual's headless driver instead of a terminal. One lab per load, all
+its shots from the same run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shapes import with_shapes
+
+from bqltop.lab import Lab, LabSpec
+from bqltop.sampler import Sampler
+from bqltop.tui import BqltopApp
+
+HERE = Path(__file__).parent
+FONTS = "/usr/share/fonts/truetype/jetbrains-mono"
+WATCHED_S = float(os.environ.get("WATCHED_S", "40"))
+"""How long the application has watched before the first shot: the chart needs something to show."""
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One picture: its name, the size of the terminal, the keys pressed before, the lab's load."""
+
+    name: str
+    size: tuple[int, int]
+    keys: tuple[str, ...] = ()
+    load: dict = field(default_factory=dict)
+    use_bpf: bool = True
+
+
+ONE_FLOW = {"rules": 5000}
+SHOTS = (
+    Shot("live", (120, 40), (), ONE_FLOW),
+    Shot("live-80x24", (80, 24), (), ONE_FLOW),
+    Shot("live-200x50", (200, 50), ("z",), {"queues": 8}),
+    Shot("help", (120, 40), ("question_mark",), ONE_FLOW),
+    Shot("no-ebpf", (100, 30), (), ONE_FLOW, False),
+)
+
+
+async def draw(shot: Shot, sampler: Sampler) -> str:
+    """The SVG of one shot."""
+    app = BqltopApp(sampler)
+    async with app.run_test(size=shot.size) as pilot:
+        await asyncio.sleep(WATCHED_S)
+        await pilot.press(*shot.keys)
+        await asyncio.sleep(0.5)
+        svg = with_shapes(app.export_screenshot(title="bqltop"))
+        sampler.close()
+        app.stop_watching()
+    return svg
+
+
+def to_png(svg: str, path: Path) -> None:
+    import resvg_py
+
+    # Nothing is fetched while drawing, so the web font that Textual names is not to be had.
+    svg = svg.replace("Fira Code", "JetBrains Mono")
+    png = resvg_py.svg_to_bytes(svg_string=svg, font_dirs=[FONTS], font_family="JetBrains Mono", skip_system_fonts=True)
+    path.write_bytes(bytes(png))
+
+
+def main(names: list[str]) -> int:
+    wanted = [shot for shot in SHOTS if not names or shot.name in names]
+    for shot in wanted:
+        with Lab(LabSpec(**shot.load)) as lab:
+            lab.start_flood()
+            with Sampler(lab.sender.device, lab.sender.netns, use_bpf=shot.use_bpf) as sampler:
+                svg = asyncio.run(draw(shot, sampler))
+        (HERE / f"{shot.name}.svg").write_text(svg)
+        to_png(svg, HERE / f"{shot.name}.png")
+        print(f"screenshots/{shot.name}.svg and .png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
