@@ -18,7 +18,6 @@ from bqltop.model import Namespace
 from bqltop.tuning.knobs import (
     FEATURES,
     KNOBS,
-    PEER_KNOBS,
     Knob,
     Setting,
     Source,
@@ -133,8 +132,7 @@ class Access:
 
     def knob(self, id: str) -> Knob | None:
         """The knob of that name, as far as this device could have it."""
-        known = {**KNOBS, **PEER_KNOBS}.get(id)
-        return known or next((knob for knob in self._qdisc_knobs() if knob.id == id), None)
+        return KNOBS.get(id) or next((knob for knob in self._qdisc_knobs() if knob.id == id), None)
 
     def queues(self, knob: Knob) -> tuple[int | None, ...]:
         """The queues the knob exists for; (None,) for one of the whole device."""
