@@ -12,20 +12,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bqltop.attachment import Attachment
-from bqltop.kernel import netns, proc, veth
+from bqltop.kernel import netns as namespaces
+from bqltop.kernel import proc
 from bqltop.kernel.engine import DeviceGone
-from bqltop.kernel.rtnl import Overflow, QdiscChange, Rtnl
+from bqltop.lifecycle import Action, qdisc_events
 from bqltop.model import CpuSample, Device, Event, Namespace, Sample
+from bqltop.presence import NoSuchDevice, Presence
+
+__all__ = ["NoSuchDevice", "Sampler"]
 
 TICK_S = 0.1
 """Longest time between two looks at the wrapping counters: 100 Gbit/s of bytes wrap 32 bits in 0.34 s."""
 
-SLOW_S = 1.0
-"""How often what changes rarely is read: per-CPU times, veth's NAPI mode."""
-
-
-class NoSuchDevice(LookupError):
-    """The device is not there; the text names those that are."""
+CPUS_S = 1.0
+"""How often per-CPU times are read: their clock ticks once in 10 ms."""
 
 
 class Sampler:
@@ -33,26 +33,26 @@ class Sampler:
     the samples' ``probes``. To be used by one thread at a time; ``close`` and ``interval`` from any."""
 
     def __init__(self, device: str | int, netns: str | Namespace | None = None, use_bpf: bool = True):
-        self.namespace = _namespace(netns)
         self.interval = TICK_S
         self._use_bpf = use_bpf
-        self._rtnl = Rtnl(self.namespace)
-        self._rtnl.listen()
-        found = self._rtnl.device(device)
-        if found is None:
-            names = ", ".join(name for _, name in self._rtnl.devices())
-            where = f" in namespace {self.namespace.name}" if self.namespace.name else ""
-            self._rtnl.close()
-            raise NoSuchDevice(f'there is no device "{device}"{where}; there are: {names}')
-        self.device: Device = found
+        self._presence = Presence(device, _namespace(netns))
         self._attachment: Attachment | None = None
         self._epoch = -1
-        self._present = True
         self._last: Sample | None = None
         self._cpus: tuple[CpuSample, ...] = ()
-        self._slow_due = 0.0
+        self._cpus_due = 0.0
         self._missed = 0
         self._closing = threading.Event()
+
+    @property
+    def device(self) -> Device:
+        """What is known of the device, also while it is away."""
+        return self._presence.device
+
+    @property
+    def namespace(self) -> Namespace:
+        """Where the device is, or was last."""
+        return self._presence.namespace
 
     @property
     def description(self) -> str:
@@ -66,15 +66,13 @@ class Sampler:
         self.release()
 
     def close(self) -> None:
-        """End ``every``. What is open is released by the thread that iterates (or by leaving the ``with``)."""
+        """End ``every``. What is open is released by leaving the ``with``, or by ``release``."""
         self._closing.set()
 
     def release(self) -> None:
         """Detach the programs and close every descriptor."""
-        if self._attachment is not None:
-            self._attachment.close()
-            self._attachment = None
-        self._rtnl.close()
+        self._detach()
+        self._presence.close()
 
     def every(self, interval_s: float | None = None) -> Iterator[Sample]:
         """A sample now and then one each ``interval_s`` seconds (``self.interval`` may change on the way), until
@@ -98,7 +96,7 @@ class Sampler:
         while (left := planned - time.monotonic()) > 0:
             if self._closing.wait(min(left, TICK_S)):
                 return
-            if left > TICK_S and self._attachment is not None and self._present:
+            if left > TICK_S and self._attachment is not None:
                 try:
                     self._attachment.tick()
                 except DeviceGone:
@@ -107,101 +105,82 @@ class Sampler:
     def sample(self, late_ns: int = 0) -> Sample:
         """Everything, now. While the device is away: the last sample again, marked so."""
         started = time.monotonic_ns()
-        events = self._follow_changes()
-        self._read_slowly()
-        try:
-            if self._attachment is None or self._attachment.outdated():
-                events += self._attach()
-            sample = self._read(events)
-        except DeviceGone:
-            sample = self._away(events)
+        events = self._follow()
+        sample = self._read(events) or self._away(events)
         cost = proc.own_cost(read_ns=time.monotonic_ns() - started, late_ns=late_ns, missed=self._missed)
         self._last = replace(sample, own=cost)
         return self._last
 
-    def _read(self, events: list[Event]) -> Sample:
-        device, rtnl = self.device, self._rtnl
-        queues = self._attachment.queues()
+    def _follow(self) -> list[Event]:
+        """What has become of the device since the last sample, and act on it."""
+        events, action = self._presence.step()
+        if action in (Action.DETACH, Action.REATTACH):
+            self._detach()
+        elif action is Action.REBASE:
+            self._epoch += 1
+        return events
+
+    def _read(self, events: list[Event]) -> Sample | None:
+        """A sample of a device that is there; None when it turns out that it is not."""
+        presence = self._presence
+        if not presence.present or presence.rtnl is None:
+            return None
+        try:
+            if self._attachment is None or self._attachment.outdated():
+                self._attach()
+            queues = self._attachment.queues()
+        except DeviceGone:
+            events += presence.look()[0]
+            self._detach()
+            return None
         now, wall = time.monotonic_ns(), time.time_ns()
-        link = rtnl.link_stats(device.ifindex)
+        device = presence.device
+        link = presence.rtnl.link_stats(device.ifindex)
         if link is None:
-            raise DeviceGone("the device is not there any more")
+            return None
+        qdiscs = presence.rtnl.qdiscs(device.ifindex)
+        if self._last is not None and self._last.present and self._last.epoch == self._epoch:
+            events += qdisc_events(self._last.qdiscs, qdiscs, wall)
         return Sample(
             time_ns=wall,
             monotonic_ns=now,
             device=device,
             queues=queues,
-            qdiscs=rtnl.qdiscs(device.ifindex),
+            qdiscs=qdiscs,
             napis=self._attachment.napis(),
             link=link,
             probes=self._attachment.probes(),
             events=tuple(events),
-            cpus=self._cpus,
+            cpus=self._read_cpus(),
             epoch=self._epoch,
         )
 
     def _away(self, events: list[Event]) -> Sample:
-        """The device is not there (any more): keep what was seen last, and look for it by its name."""
-        if self._present:
-            events.append(Event(time.time_ns(), "device", f"{self.device.name} is gone"))
-            self._present = False
-        self._detach()
+        """The device is not there: what was seen last, marked so."""
         last = self._last or Sample(0, 0, self.device, epoch=self._epoch)
         return replace(
             last, time_ns=time.time_ns(), monotonic_ns=time.monotonic_ns(), events=tuple(events), present=False
         )
 
-    def _attach(self) -> list[Event]:
-        """A new attachment: the first one, after the device came back, or because it has changed."""
+    def _attach(self) -> None:
+        """Open everything on the device: the first time, after it came back, or because it has changed."""
         self._detach()
-        found = self._rtnl.device(self.device.name)
-        if found is None:
-            raise DeviceGone("the device is not there")
-        came_back = not self._present
-        self.device = replace(found, napi_mode=self._napi_mode())
-        self._attachment = Attachment(self._rtnl, self.device, self._use_bpf)
-        self._present = True
+        self._attachment = Attachment(self._presence.rtnl, self.device, self._use_bpf)
         self._epoch += 1
-        if came_back:
-            return [Event(time.time_ns(), "device", f"{found.name} is back (index {found.ifindex})")]
-        return []
 
     def _detach(self) -> None:
         if self._attachment is not None:
             self._attachment.close()
             self._attachment = None
 
-    def _follow_changes(self) -> list[Event]:
-        """Read the device anew when the kernel announced that something about it changed."""
-        changes = self._rtnl.events()
-        if self._present and any(_concerns(change, self.device.ifindex) for change in changes):
-            found = self._rtnl.device(self.device.ifindex)
-            if found is not None:
-                self.device = replace(found, napi_mode=self.device.napi_mode)
-        return []
-
-    def _read_slowly(self) -> None:
+    def _read_cpus(self) -> tuple[CpuSample, ...]:
         now = time.monotonic()
-        if now < self._slow_due:
-            return
-        self._slow_due = now + SLOW_S
-        self._cpus = proc.cpus()
-        if self._present:
-            self.device = replace(self.device, napi_mode=self._napi_mode())
-
-    def _napi_mode(self) -> bool | None:
-        if self.device.kind != "veth":
-            return None
-        link = self._rtnl.link(self.device.ifindex)
-        mode = veth.napi_mode(self._rtnl, link) if link else None
-        return mode.in_force if mode else None
+        if now >= self._cpus_due:
+            self._cpus_due, self._cpus = now + CPUS_S, proc.cpus()
+        return self._cpus
 
 
 def _namespace(given: str | Namespace | None) -> Namespace:
     if given is None:
-        return netns.current()
-    return given if isinstance(given, Namespace) else netns.resolve(given)
-
-
-def _concerns(change: object, ifindex: int) -> bool:
-    return isinstance(change, Overflow) or (not isinstance(change, QdiscChange) and change.ifindex == ifindex)
+        return namespaces.current()
+    return given if isinstance(given, Namespace) else namespaces.resolve(given)
