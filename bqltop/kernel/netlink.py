@@ -34,8 +34,9 @@ Message = tuple[int, bytes, int, int]
 class Netlink:
     """One netlink socket of one namespace. Requests of several threads wait for each other."""
 
-    def __init__(self, namespace: Namespace, protocol: int = socket.NETLINK_ROUTE):
-        self._socket = netns.socket_in(namespace, socket.AF_NETLINK, socket.SOCK_RAW, protocol)
+    def __init__(self, namespace: Namespace, protocol: int = socket.NETLINK_ROUTE, sock: socket.socket | None = None):
+        """``sock``: one already made in the namespace, which is closed with this object."""
+        self._socket = sock or netns.socket_in(namespace, socket.AF_NETLINK, socket.SOCK_RAW, protocol)
         self._socket.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
         self._socket.bind((0, 0))
         self._socket.settimeout(5)

@@ -1,0 +1,1 @@
+"""Finding devices: in every namespace that can be seen, by container or process, by neighbourhood."""
