@@ -12,6 +12,7 @@ from bqltop import __version__
 COMMANDS: dict[str, tuple[str, str]] = {
     "watch": ("bqltop.watch", "watch a device (what `bqltop DEV` does; for a device named like a command)"),
     "demo": ("bqltop.demo", "build a flooded veth pair in namespaces of its own and watch it"),
+    "export": ("bqltop.export", "serve a device's figures to Prometheus, or write them to a file for it"),
     "tune": ("bqltop.tuning.command", "list the knobs of a device, or turn them"),
     "restore": ("bqltop.tuning.restore_command", "take back what killed runs left changed"),
     "journal": ("bqltop.tuning.journal_command", "list what bqltop has changed on this machine"),
@@ -70,9 +71,10 @@ def _overview() -> str:
 
 def _faults() -> tuple[type[Exception], ...]:
     """Every error whose text is meant for the user. Imported only when something has gone wrong."""
+    from bqltop.discovery.find import ContainerError
     from bqltop.kernel.bpf import BpfError
     from bqltop.kernel.netns import NetnsError
     from bqltop.lab import LabError
     from bqltop.sampler import NoSuchDevice
 
-    return (Fault, BpfError, NetnsError, LabError, NoSuchDevice)
+    return (Fault, BpfError, ContainerError, NetnsError, LabError, NoSuchDevice)

@@ -8,6 +8,7 @@ import argparse
 import sys
 
 from bqltop import watch
+from bqltop.arguments import add_output, add_sources, check_output
 
 LOAD = (
     ("rules", int, "N", "filter rules the consumer compares each packet with: the more, the slower"),
@@ -26,12 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for name, kind, metavar, text in LOAD:
         group.add_argument(f"--{name}", type=kind, metavar=metavar, help=text)
     group.add_argument("--no-napi", action="store_true", help="leave veth out of NAPI mode: no ring, no backpressure")
-    parser.add_argument("--no-bpf", action="store_true", help="only sysfs and netlink, no eBPF")
-    watch.add_output_arguments(parser)
+    add_sources(parser)
+    add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    watch.check_output(arguments)
+    check_output(arguments)
     from bqltop.lab import Lab, LabSpec
     from bqltop.sampler import Sampler
 
