@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from bqltop.kernel import netns, sysfs, veth
@@ -25,10 +26,12 @@ class NoSuchDevice(LookupError):
 
 class Presence:
     """One watched device. ``rtnl`` reads its namespace (None while that is gone), ``device`` is what is known of it,
-    ``present`` whether it is there. Opening raises NoSuchDevice, NetnsError. For one thread at a time."""
+    ``present`` whether it is there. ``again`` finds the first namespace anew after it has gone (a container that was
+    started again: discovery.find.again). Opening raises NoSuchDevice, NetnsError. For one thread at a time."""
 
-    def __init__(self, which: str | int, namespace: Namespace | None = None):
+    def __init__(self, which: str | int, namespace: Namespace | None = None, again: Callable[[], Namespace | None] | None = None):
         self.home = namespace or netns.current()
+        self._again = again or self._by_its_name
         self.rtnl: Rtnl | None = Rtnl(self.home)
         try:
             self.rtnl.listen()  # before the first look: nothing may fall between
@@ -148,7 +151,7 @@ class Presence:
         """While it is away: it may have come back to where it was first, or that namespace may be there again."""
         if self.rtnl is not None and self.rtnl.namespace.inode == self.home.inode:
             return Step()  # _look has just looked there
-        home = self._home_again()
+        home = netns.relocate(self.home) or self._again()
         if home is None:
             return Step()
         self.home = home
@@ -164,13 +167,12 @@ class Presence:
                 return self._life.look(link, now)
         return Step()
 
-    def _home_again(self) -> Namespace | None:
-        """The first namespace, by another path if need be, or a new one that has its name."""
-        found = netns.relocate(self.home)
-        if found is None and self.home.name and self.home.path == f"{netns.RUN_NETNS}/{self.home.name}":
+    def _by_its_name(self) -> Namespace | None:
+        """A new namespace that has the name of the first one."""
+        if self.home.name and self.home.path == f"{netns.RUN_NETNS}/{self.home.name}":
             with contextlib.suppress(netns.NetnsError):
                 return netns.resolve(self.home.name)
-        return found
+        return None
 
     def _refresh(self, action: Action) -> Action:
         """Read the device's particulars anew. One that has just gone away is left to the next step."""

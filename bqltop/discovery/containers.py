@@ -94,8 +94,9 @@ def running(root: Path = ROOT) -> list[Container]:
     return list(found.values())
 
 
-def find(name_or_id: str, root: Path = ROOT) -> Container:
-    """The running container of a name, an id or the unambiguous beginning of an id. Raises ContainerError."""
+def find(name_or_id: str, root: Path = ROOT, commands: bool = True) -> Container:
+    """The running container of a name, an id or the unambiguous beginning of an id. ``commands``: ask the runtimes'
+    commands as well when no file tells. Raises ContainerError."""
     if not _NAME.fullmatch(name_or_id):
         raise ContainerError(f'"{name_or_id}" is not a name that a container can have')
     containers = running(root)
@@ -111,7 +112,7 @@ def find(name_or_id: str, root: Path = ROOT) -> Container:
     stopped = next((names for id_, names, _ in _known(root) if name_or_id in names or id_ == name_or_id), None)
     if stopped is not None:
         raise ContainerError(f'container "{name_or_id}" is not running')
-    by_command = _ask_runtimes(name_or_id) if root == ROOT else None
+    by_command = _ask_runtimes(name_or_id) if commands and root == ROOT else None
     if by_command:
         return by_command
     raise ContainerError(f'there is no running container "{name_or_id}"; {_there_are(containers)}')

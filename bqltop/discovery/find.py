@@ -11,7 +11,7 @@ from bqltop.kernel.netns import NetnsError
 from bqltop.kernel.rtnl import Rtnl
 from bqltop.model import Namespace
 
-__all__ = ["ContainerError", "NetnsError", "hint", "namespace_for", "where_is"]
+__all__ = ["ContainerError", "NetnsError", "again", "hint", "namespace_for", "where_is"]
 
 
 def namespace_for(name_or_path: str | None = None, pid: int | None = None, container: str | None = None) -> Namespace:
@@ -29,6 +29,18 @@ def namespace_for(name_or_path: str | None = None, pid: int | None = None, conta
         found = containers.find(container)
         return _called(netns.of_pid(found.pid), found.label)
     return netns.current()
+
+
+def again(name_or_path: str | None = None, container: str | None = None) -> Namespace | None:
+    """The namespace of the same words after the first one has gone: a container that was started again, a name that was
+    given to a new namespace. None as long as there is none. (A process does not come back.)"""
+    try:
+        if container is not None:
+            found = containers.find(container, commands=False)
+            return _called(netns.of_pid(found.pid), found.label)
+        return netns.resolve(name_or_path) if name_or_path is not None else None
+    except (NetnsError, ContainerError):
+        return None
 
 
 def _called(namespace: Namespace, label: str) -> Namespace:

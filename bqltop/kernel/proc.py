@@ -6,7 +6,6 @@ CPU times come from psutil (its tick is 10 ms: rates over less than a second are
 
 from __future__ import annotations
 
-import os
 import resource
 
 import psutil
@@ -65,7 +64,3 @@ def own_cost(read_ns: int = 0, late_ns: int = 0, missed: int = 0) -> SelfSample:
     """What this process has used so far, all threads together. 15 microseconds."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return SelfSample(usage.ru_utime + usage.ru_stime, _own.memory_info().rss, read_ns, late_ns, missed)
-
-
-def hostname() -> str:
-    return os.uname().nodename

@@ -26,7 +26,7 @@ DATAGRAM_GRO = ("rx-gro-list", "rx-udp-gro-forwarding")
 @dataclass(frozen=True, slots=True)
 class NapiMode:
     """``in_force``: whether packets go through the ring; None where it cannot be told. ``reason``: one sentence.
-    ``commands``: what to type to switch it on (``commands_off``: back to what it was), none when it is on."""
+    ``commands``: what to type to switch it on, none when it is on."""
 
     in_force: bool | None
     reason: str

@@ -123,6 +123,7 @@ def test_a_namespace_by_name_pid_or_path_and_never_two_of_them(netns):
     finally:
         process.kill()
         process.wait()
+    assert find.again("bqt-no-such-name") is find.again(container="bqt-no-such") is find.again() is None
     assert find.namespace_for() == namespaces.current()
     with pytest.raises(find.NetnsError, match="only one of"):
         find.namespace_for(name, pid=1)
@@ -148,6 +149,7 @@ def test_a_container_is_found_by_its_real_control_group(netns):
         found = find.namespace_for(container=identity[:12])
         assert found.inode == namespaces.resolve(name).inode
         assert found.name == identity[:12]
+        assert find.again(container=identity[:12]) == found
         owner = next(d.owner for d in devices.Lister().list().devices if d.namespace.name == name)
         assert owner == f"docker {identity[:12]}"
     finally:
@@ -230,6 +232,32 @@ def test_whether_the_holder_takes_packets_out():
     assert tun.takes_packets(5, 5, 100) is False
     assert tun.takes_packets(5, 5, 0) is None
     assert tun.takes_packets(5, 5, None) is None
+
+
+WITHOUT_PRIVILEGE = """
+from bqltop.discovery.devices import Lister
+from bqltop.kernel import netns, sysfs
+from bqltop.presence import Presence
+listing = Lister().list()
+assert "lo" in [device.name for device in listing.devices]
+assert any("it takes root" in reason for _, reason in listing.unreachable), listing.unreachable
+presence = Presence("lo")
+assert presence.look()[0] == []
+rtnl = presence.rtnl
+assert rtnl.link_stats(1) and sysfs.tx_queue_count(rtnl.sysfs, "lo") == 1
+rtnl.qdiscs(1)
+print("all well")
+"""
+
+
+def test_without_privilege_our_own_namespace_is_read_and_the_others_are_named(netns):
+    netns()
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PRIVILEGE], user=65534, group=65534, extra_groups=[], capture_output=True, text=True
+    )
+    if "ModuleNotFoundError" in done.stderr or "Permission denied" in done.stderr:
+        pytest.skip("nobody may not read this checkout")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "all well\n", "")
 
 
 def comm(pid: int) -> str:

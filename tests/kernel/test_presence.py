@@ -148,6 +148,24 @@ def test_a_namespace_that_is_deleted_is_let_go_and_its_peer_goes_too(netns, watc
     assert presence.device.kind == "bridge"
 
 
+def test_a_container_that_is_started_again_is_found_by_its_own_way(netns):
+    first, second = netns(), netns()
+    bridge(first, "b0")
+    bridge(second, "b0")
+    found = []
+    presence = Presence("b0", namespaces.resolve(first), again=lambda: found[0] if found else None)
+    try:
+        subprocess.run(["ip", "netns", "del", first], check=True)
+        assert turn(presence) == (["netns"], Action.DETACH)
+        assert turn(presence) == ([], Action.NONE)
+        found.append(namespaces.resolve(second))
+        assert turn(presence) == (["returned"], Action.REATTACH)
+        assert presence.namespace.name == second
+        subprocess.run(["ip", "netns", "add", first], check=True)
+    finally:
+        presence.close()
+
+
 def test_another_number_of_queues(veth_pair, watch):
     end = veth_pair(queues=4).sender
     presence = watch(end.device, end.netns)
