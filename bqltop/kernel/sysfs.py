@@ -53,16 +53,7 @@ def device_folder(device: str) -> str:
 
 def tx_queue_count(sysfs: int, device: str) -> int | None:
     """TX queues in use (real_num_tx_queues)."""
-    return _queue_count(sysfs, device, "tx-")
-
-
-def rx_queue_count(sysfs: int, device: str) -> int | None:
-    """RX queues in use (real_num_rx_queues)."""
-    return _queue_count(sysfs, device, "rx-")
-
-
-def _queue_count(sysfs: int, device: str, prefix: str) -> int | None:
-    count = sum(name.startswith(prefix) for name in _list(sysfs, f"{device_folder(device)}/queues"))
+    count = sum(name.startswith("tx-") for name in _list(sysfs, f"{device_folder(device)}/queues"))
     return count or None
 
 
