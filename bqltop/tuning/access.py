@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from bqltop.kernel import ethtool, netns, rtnl_set
@@ -14,6 +15,7 @@ from bqltop.kernel.ethtool import Ethtool, EthtoolError
 from bqltop.kernel.nlmsg import Requests
 from bqltop.kernel.sysfs import HZ, unit_of
 from bqltop.kernel.sysfs_set import SysfsSettings
+from bqltop.kernel.veth import TSO
 from bqltop.model import Namespace
 from bqltop.tuning.knobs import (
     FEATURES,
@@ -160,10 +162,8 @@ class Access:
                 self._ethtool.may_set()
         except OSError as error:
             return error.strerror
-        if knob.source is Source.FEATURE:
-            known = self._ethtool.features(self.identity.ifindex)
-            if not any(name in known and not known[name].fixed for name in FEATURES[knob.name]):
-                return "the driver has it fixed"
+        if knob.source is Source.FEATURE and all(feature.fixed for feature in self._features(knob).values()):
+            return "the driver has it fixed"
         if knob.source is Source.QDISC:
             root = rtnl_set.root_qdisc(self._requests, self.identity.ifindex)
             return root.stuck if root else None
@@ -195,12 +195,22 @@ class Access:
             raise LookupError(UNSUPPORTED)
         return Reading(values[knob.name])
 
-    def _read_feature(self, knob: Knob) -> Reading:
+    def _features(self, knob: Knob) -> dict[str, ethtool.Feature]:
+        """The kernel's offloads behind the knob."""
         known = self._ethtool.features(self.identity.ifindex)
-        mine = {name: known[name].active for name in FEATURES[knob.name] if name in known}
+        return {name: feature for name, feature in known.items() if fnmatchcase(name, FEATURES[knob.name])}
+
+    def _set_features(self, knob: Knob, wanted: dict[str, bool]) -> None:
+        free = {name for name, feature in self._features(knob).items() if not feature.fixed}
+        self._ethtool.set_features(self.identity.ifindex, **{name: on for name, on in wanted.items() if name in free})
+
+    def _read_feature(self, knob: Knob) -> Reading:
+        mine = {name: feature.active for name, feature in self._features(knob).items()}
         if not mine:
             raise LookupError(UNSUPPORTED)
-        return Reading(int(any(mine.values())), mine)
+        # veth decides by NETIF_F_ALL_TSO, which is fewer than ethtool's word covers
+        decisive = [on for name, on in mine.items() if name in TSO] or mine.values()
+        return Reading(int(any(decisive)), mine)
 
     def _read_qdisc(self, knob: Knob) -> Reading:
         root = rtnl_set.root_qdisc(self._requests, self.identity.ifindex)
@@ -221,9 +231,7 @@ class Access:
         elif knob.source is Source.LINK:
             rtnl_set.set_txqueuelen(self._requests, index, value)
         elif knob.source is Source.FEATURE:
-            known = self._ethtool.features(index)
-            wanted = {n: bool(value) for n in FEATURES[knob.name] if n in known and not known[n].fixed}
-            self._ethtool.set_features(index, **wanted)
+            self._set_features(knob, dict.fromkeys(self._features(knob), bool(value)))
         elif knob.source is Source.QDISC:
             rtnl_set.replace_root(self._requests, index, *parse_qdisc(value))
         elif knob.source is Source.QDISC_OPTION:
@@ -235,10 +243,7 @@ class Access:
         """Put back what ``read`` gave. Raises OSError."""
         self.confirm()
         if knob.source is Source.FEATURE:
-            known = self._ethtool.features(self.identity.ifindex)
-            self._ethtool.set_features(
-                self.identity.ifindex, **{n: on for n, on in old.raw.items() if n in known and not known[n].fixed}
-            )
+            self._set_features(knob, old.raw)
         elif knob.source in (Source.QDISC, Source.QDISC_OPTION):
             root = rtnl_set.RootQdisc(old.raw["kind"], old.raw["handle"], bytes.fromhex(old.raw["options"]), {})
             rtnl_set.restore_root(self._requests, self.identity.ifindex, root)

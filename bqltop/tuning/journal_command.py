@@ -14,7 +14,6 @@ from bqltop.tuning.journal import OUTSTANDING, Entry, Journal, alive
 from bqltop.tuning.recover import knob_of
 
 
-
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("device", metavar="DEV", nargs="?", help="only of this device")
     parser.add_argument("--json", action="store_true", help="one JSON object a change (docs/tuning.md)")

@@ -230,9 +230,8 @@ PEER_KNOBS: dict[str, Knob] = {
 }
 """What of the other end of a veth pair decides how this end's packets are taken: its NAPI does the polling."""
 
-TSO_FEATURES = ("tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation")
-FEATURES: dict[str, tuple[str, ...]] = {"tso": TSO_FEATURES, "gro": ("rx-gro",)}
-"""What ``ethtool -K`` means by its short words (ethtool.c: off_flag_def; the kernel's NETIF_F_ALL_TSO)."""
+FEATURES: dict[str, str] = {"tso": "tx-tcp*-segmentation", "gro": "rx-gro"}
+"""What ``ethtool -K`` means by its short words: a pattern over the kernel's names (ethtool.c: off_flag_def)."""
 
 QDISC_TIMES = frozenset({"target", "interval", "ce_threshold", "tupdate"})
 """Parameters in microseconds."""

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -154,7 +155,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
 
 def test_a_failed_write_leaves_no_half_line(journal, monkeypatch):
     journal.intend([entry()])
-    before = open(journal.path, "rb").read()
+    before = Path(journal.path).read_bytes()
     real = os.write
 
     def short(fd, data):
@@ -163,7 +164,7 @@ def test_a_failed_write_leaves_no_half_line(journal, monkeypatch):
     monkeypatch.setattr(os, "write", short)
     with pytest.raises(JournalError, match="No space left"):
         journal.intend([entry("b")])
-    assert open(journal.path, "rb").read() == before
+    assert Path(journal.path).read_bytes() == before
 
 
 def test_it_does_not_grow_for_ever_and_keeps_what_is_outstanding(journal, monkeypatch):
@@ -179,6 +180,7 @@ def test_it_does_not_grow_for_ever_and_keeps_what_is_outstanding(journal, monkey
 
 WRITE_MANY = """
 import sys
+from pathlib import Path
 from test_journal import Journal, entry
 for number in range(50):
     Journal(sys.argv[1]).intend([entry(f"{sys.argv[2]}{number}")])
@@ -189,7 +191,7 @@ def test_several_processes_write_whole_lines(journal):
     here = os.path.dirname(__file__)
     writers = [subprocess.Popen([sys.executable, "-c", WRITE_MANY, journal.folder, name], cwd=here) for name in "xyz"]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
-    lines = open(journal.path).read().splitlines()
+    lines = Path(journal.path).read_text().splitlines()
     assert len(lines) == 150
     assert len({json.loads(line)["id"] for line in lines}) == 150
 
