@@ -242,7 +242,8 @@ class Sample:
 
     ``time_ns`` is CLOCK_REALTIME, ``monotonic_ns`` the clock to take differences with. ``epoch`` counts
     attachments: counters of different epochs must not be subtracted. ``present`` is False while the device is
-    away; the other fields then hold what was seen last.
+    away; the other fields then hold what was seen last. ``stream`` tells the devices of one run apart, whatever
+    becomes of their names: 0 for the first, 1 for the second.
     """
 
     time_ns: int
@@ -258,4 +259,5 @@ class Sample:
     own: SelfSample | None = None
     epoch: int = 0
     present: bool = True
+    stream: int = 0
     schema: int = SCHEMA

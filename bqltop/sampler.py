@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-import threading
+import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from bqltop.attachment import Attachment
@@ -17,12 +17,10 @@ from bqltop.kernel import proc
 from bqltop.kernel.engine import DeviceGone
 from bqltop.lifecycle import Action, qdisc_events
 from bqltop.model import CpuSample, Device, Event, Namespace, Sample
+from bqltop.pace import Pace
 from bqltop.presence import NoSuchDevice, Presence
 
 __all__ = ["NoSuchDevice", "Sampler"]
-
-TICK_S = 0.1
-"""Longest time between two looks at the wrapping counters: 100 Gbit/s of bytes wrap 32 bits in 0.34 s."""
 
 CPUS_S = 1.0
 """How often per-CPU times are read: their clock ticks once in 10 ms."""
@@ -32,17 +30,33 @@ class Sampler:
     """Samples of one device. Opening it raises NoSuchDevice or NetnsError; everything else that is missing is said in
     the samples' ``probes``. To be used by one thread at a time; ``close`` and ``interval`` from any."""
 
-    def __init__(self, device: str | int, netns: str | Namespace | None = None, use_bpf: bool = True):
-        self.interval = TICK_S
+    def __init__(
+        self,
+        device: str | int,
+        netns: str | Namespace | None = None,
+        use_bpf: bool = True,
+        again: Callable[[], Namespace] | None = None,
+    ):
+        """``again`` finds the namespace anew after it was gone (a container that was started again)."""
+        self.pace = Pace()
+        self.stream = 0
+        """Which of several devices of one run this is."""
         self._use_bpf = use_bpf
-        self._presence = Presence(device, _namespace(netns))
+        self._presence = Presence(device, _namespace(netns), again)
         self._attachment: Attachment | None = None
         self._epoch = -1
         self._last: Sample | None = None
         self._cpus: tuple[CpuSample, ...] = ()
         self._cpus_due = 0.0
-        self._missed = 0
-        self._closing = threading.Event()
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two samples of ``every``."""
+        return self.pace.interval
+
+    @interval.setter
+    def interval(self, seconds: float) -> None:
+        self.pace.interval = seconds
 
     @property
     def device(self) -> Device:
@@ -67,7 +81,7 @@ class Sampler:
 
     def close(self) -> None:
         """End ``every``. What is open is released by leaving the ``with``, or by ``release``."""
-        self._closing.set()
+        self.pace.stop()
 
     def release(self) -> None:
         """Detach the programs and close every descriptor."""
@@ -78,36 +92,21 @@ class Sampler:
         """A sample now and then one each ``interval_s`` seconds (``self.interval`` may change on the way), until
         closed. A sample that could not be taken in time is left out and counted."""
         self.interval = interval_s or self.interval
-        yield self.sample()  # the baseline: attaching takes a moment, the pace begins after it
-        planned = time.monotonic() + self.interval
-        self._wait_until(planned)
-        while not self._closing.is_set():
-            yield self.sample(late_ns=max(0, round((time.monotonic() - planned) * 1e9)))
-            planned += self.interval
-            behind = time.monotonic() - planned
-            if behind > self.interval:
-                skipped = int(behind / self.interval)
-                self._missed += skipped
-                planned += skipped * self.interval
-            self._wait_until(planned)
+        for late_ns in self.pace.instants(self.tick):
+            yield self.sample(late_ns)
 
-    def _wait_until(self, planned: float) -> None:
-        """Sleep, with a short look at the wrapping counters at least every TICK_S."""
-        while (left := planned - time.monotonic()) > 0:
-            if self._closing.wait(min(left, TICK_S)):
-                return
-            if left > TICK_S and self._attachment is not None:
-                try:
-                    self._attachment.tick()
-                except DeviceGone:
-                    return
+    def tick(self) -> None:
+        """A short look at what must not be missed between samples."""
+        if self._attachment is not None:
+            with contextlib.suppress(DeviceGone):  # the next sample will say so
+                self._attachment.tick()
 
     def sample(self, late_ns: int = 0) -> Sample:
         """Everything, now. While the device is away: the last sample again, marked so."""
         started = time.monotonic_ns()
         events = self._follow()
         sample = self._read(events) or self._away(events)
-        cost = proc.own_cost(read_ns=time.monotonic_ns() - started, late_ns=late_ns, missed=self._missed)
+        cost = proc.own_cost(read_ns=time.monotonic_ns() - started, late_ns=late_ns, missed=self.pace.missed)
         self._last = replace(sample, own=cost)
         return self._last
 
@@ -153,11 +152,12 @@ class Sampler:
             events=tuple(events),
             cpus=self._read_cpus(),
             epoch=self._epoch,
+            stream=self.stream,
         )
 
     def _away(self, events: list[Event]) -> Sample:
         """The device is not there: what was seen last, marked so."""
-        last = self._last or Sample(0, 0, self.device, epoch=self._epoch)
+        last = self._last or Sample(0, 0, self.device, epoch=self._epoch, stream=self.stream)
         return replace(
             last, time_ns=time.time_ns(), monotonic_ns=time.monotonic_ns(), events=tuple(events), present=False
         )

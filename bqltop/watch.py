@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 
 from bqltop.arguments import (
     SCREEN_INTERVAL_S,
@@ -15,12 +16,15 @@ from bqltop.arguments import (
     write_lines,
 )
 from bqltop.cli import Fault
+from bqltop.discovery.find import again, hint
+from bqltop.many import Many
+from bqltop.model import Namespace
 from bqltop.presence import NoSuchDevice
 from bqltop.sampler import Sampler
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("device", metavar="DEV", help="name or index of the device")
+    parser.add_argument("devices", metavar="DEV", nargs="+", help="name or index of a device; several share one screen")
     add_place(parser)
     add_sources(parser)
     add_output(parser)
@@ -28,26 +32,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     check_output(arguments)
-    with open_sampler(arguments) as sampler:
-        return show(sampler, arguments)
+    with open_source(arguments) as source:
+        return show(source, arguments)
 
 
-def open_sampler(arguments: argparse.Namespace) -> Sampler:
-    """The live source that the arguments name. Raises Fault, saying where the device is when it is elsewhere."""
+def open_source(arguments: argparse.Namespace) -> Sampler | Many:
+    """The live source that the arguments name. Raises Fault."""
+    names, where = list(dict.fromkeys(arguments.devices)), place(arguments)
+    if len(names) == 1:
+        return open_sampler(names[0], where, arguments)
+    with contextlib.ExitStack() as stack:
+        samplers = [stack.enter_context(open_sampler(name, where, arguments)) for name in names]
+        stack.pop_all()
+    return Many(samplers)
+
+
+def open_sampler(device: str, where: Namespace, arguments: argparse.Namespace) -> Sampler:
+    """One device. Raises Fault, saying where the device is when it is elsewhere."""
     try:
-        return Sampler(arguments.device, place(arguments), use_bpf=not arguments.no_bpf)
+        return Sampler(device, where, not arguments.no_bpf, again(arguments.netns, arguments.container))
     except NoSuchDevice as error:
-        from bqltop.discovery.find import hint
-
-        elsewhere = hint(arguments.device)
+        elsewhere = hint(device)
         raise Fault(f"{error}; {elsewhere}" if elsewhere else str(error)) from None
 
 
-def show(sampler: Sampler, arguments: argparse.Namespace) -> int:
+def show(source: Sampler | Many, arguments: argparse.Namespace) -> int:
     """Samples to the screen or to standard output; the exit status."""
     if headless(arguments):
-        return write_lines(sampler, arguments)
+        return write_lines(source, arguments)
     from bqltop.tui.app import BqltopApp, run as run_app
 
-    sampler.interval = arguments.interval or SCREEN_INTERVAL_S
-    return run_app(BqltopApp(sampler))
+    source.interval = arguments.interval or SCREEN_INTERVAL_S
+    return run_app(BqltopApp(source))

@@ -36,10 +36,13 @@ class Source(Protocol):
 
 
 def windows(samples: Iterator[Sample]) -> Iterator[tuple[Sample, Window | None]]:
-    """Every sample but the first with the window that it ends; None for the window where the two must not be
-    compared (the device was away or made anew)."""
-    for older, newer in itertools.pairwise(samples):
-        yield newer, between(older, newer)
+    """Every sample but each device's first with the window that it ends; None for the window where the two must not be
+    compared (the device was away or made anew). A source may mix the samples of several devices."""
+    last: dict[int, Sample] = {}
+    for newer in samples:
+        older, last[newer.stream] = last.get(newer.stream), newer
+        if older is not None:
+            yield newer, between(older, newer)
 
 
 def run(
