@@ -41,14 +41,15 @@ def queue(index: int = 0, tick: int = 0, **changes) -> QueueSample:
     return replace(figures, **changes)
 
 
-def sample(tick: int = 0, queues: int = 1, **changes) -> Sample:
-    """The sample of a tick (100 ms) with ``queues`` queues."""
+def sample(tick: int = 0, queues=1, **changes) -> Sample:
+    """The sample of a tick (100 ms) with so many, or with these, ``queues``."""
+    made = queues if isinstance(queues, tuple) else tuple(queue(index, tick) for index in range(queues))
     figures = Sample(
         time_ns=START_NS + tick * 100_000_000,
         monotonic_ns=5_000_000_000 + tick * 100_000_000,
-        device=Device("veth0", 7, "veth", "veth", "blue", Peer(8, "eth0", "red"), 1500, 1000, queues, 0x1043, "UP", "pfifo",
+        device=Device("veth0", 7, "veth", "veth", "blue", Peer(8, "eth0", "red"), 1500, 1000, len(made), 0x1043, "UP", "pfifo",
                       True),
-        queues=tuple(queue(index, tick) for index in range(queues)),
+        queues=made,
         qdiscs=(QdiscSample("pfifo", "8002:", "root", 1000 * tick, 64_000 * tick, 31_000 * tick, 20 * tick, 0, 106_000,
                             1000, extra={"flows": 3}, options={"limit": 1000}),),
         napis=(NapiSample("eth0", 258, 16 * tick, 1000 * tick, 15 * tick,
