@@ -35,7 +35,7 @@ class Sampler:
         device: str | int,
         netns: str | Namespace | None = None,
         use_bpf: bool = True,
-        again: Callable[[], Namespace] | None = None,
+        again: Callable[[], Namespace | None] | None = None,
     ):
         """``again`` finds the namespace anew after it was gone (a container that was started again)."""
         self.pace = Pace()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from functools import partial
 
 from bqltop.arguments import (
     SCREEN_INTERVAL_S,
@@ -50,7 +51,7 @@ def open_source(arguments: argparse.Namespace) -> Sampler | Many:
 def open_sampler(device: str, where: Namespace, arguments: argparse.Namespace) -> Sampler:
     """One device. Raises Fault, saying where the device is when it is elsewhere."""
     try:
-        return Sampler(device, where, not arguments.no_bpf, again(arguments.netns, arguments.container))
+        return Sampler(device, where, not arguments.no_bpf, partial(again, arguments.netns, arguments.container))
     except NoSuchDevice as error:
         elsewhere = hint(device)
         raise Fault(f"{error}; {elsewhere}" if elsewhere else str(error)) from None
