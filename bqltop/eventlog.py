@@ -4,8 +4,8 @@
 was made anew, the user set a knob) arrive in ``Sample.events`` or are added to the log directly.
 
 Kinds: ``stop`` (a queue stopped for long), ``watchdog``, ``limit`` (it jumped), ``drops`` (a burst began or ended),
-``stall`` (nothing completes), ``knob`` (a setting changed), ``probe`` (a source of figures lost or back), ``missed``
-(samples not taken), and from elsewhere ``device`` and whatever a later version adds.
+``stall`` (nothing completes), ``setting`` (a knob was turned), ``probe`` (a source of figures lost or back), ``missed``
+(samples not taken), and from elsewhere ``device``, ``queues``, ``moved``, ``followed`` and whatever a later version adds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bqltop import format as fmt
 from bqltop.model import Event, QueueSample, Sample, Unit
 from bqltop.window import Window
 
-KINDS = ("stop", "watchdog", "limit", "drops", "stall", "knob", "probe", "missed", "device")
+KINDS = ("stop", "watchdog", "limit", "drops", "stall", "setting", "probe", "missed", "device", "queues", "moved", "followed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,12 @@ class _State:
 
 
 class Detector:
-    """Finds events in a stream of samples. Call ``feed`` with every sample in order."""
+    """Finds events in a stream of samples. Call ``feed`` with every sample in order. ``settings`` False leaves changed
+    settings to somebody who watches them more closely (bqltop.tuning.foreign)."""
 
-    def __init__(self, thresholds: Thresholds | None = None) -> None:
+    def __init__(self, thresholds: Thresholds | None = None, settings: bool = True) -> None:
         self.thresholds = thresholds or Thresholds()
+        self._knobs_wanted = settings
         self._state = _State()
         self._before: Sample | None = None
         self._ours: dict[tuple[str, int | None], int] = {}
@@ -186,12 +188,12 @@ class Detector:
         """Settings that changed between two samples, unless announced with ``ours``."""
         for name in names:
             was, now_is = getattr(older, name), getattr(newer, name)
-            if was == now_is or was is None or now_is is None:
+            if not self._knobs_wanted or was == now_is or was is None or now_is is None:
                 continue
             announced = self._ours.pop((name, queue), self._ours.pop((name, None), None))
             if announced is not None and self._before.monotonic_ns - announced <= OURS_MS * 1e6:
                 continue
-            yield Event(now, "knob", f"somebody set {name} {fmt.text(was)} -> {fmt.text(now_is)}", queue)
+            yield Event(now, "setting", f"somebody set {name} {fmt.text(was)} -> {fmt.text(now_is)}", queue)
 
     # ---- the device and the rest
 
