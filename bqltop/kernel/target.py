@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-from bqltop.kernel import netns
-from bqltop.kernel.bpf import BpfError, Module, read_program
+from bqltop.kernel.bpf import BpfError
 from bqltop.kernel.btf import Btf, BtfError
+from bqltop.kernel.memory import Memory
 from bqltop.model import Namespace
 
 
@@ -42,47 +42,6 @@ class Target:
     peer: int = 0
     own_napi: bool = False
     bql: bool = False
-
-
-class Memory:
-    """Reads of kernel memory by address (some microseconds each), for finding things, not for measuring them."""
-
-    def __init__(self):
-        btf = Btf.vmlinux()
-        self._module = Module(
-            read_program("common.h", "peek.c"),
-            {
-                "OFF_task_struct_nsproxy": btf.offset("task_struct", "nsproxy"),
-                "OFF_nsproxy_net_ns": btf.offset("nsproxy", "net_ns"),
-            },
-        )
-        self._peek = self._module.runner("peek")
-        self._current_net = self._module.runner("current_net")
-        self._page = self._module.memory("peeked")
-
-    def read(self, address: int, size: int) -> bytes:
-        """``size`` (up to 4096) bytes at ``address``; BpfError when there is no such memory."""
-        if self._peek(address, size):
-            raise BpfError(f"kernel memory at {address:#x} cannot be read")
-        return bytes(self._page[:size])
-
-    def number(self, address: int, size: int = 8) -> int:
-        """An unsigned number of ``size`` bytes at ``address``."""
-        return int.from_bytes(self.read(address, size), "little")
-
-    def net(self, namespace: Namespace) -> int:
-        """Address of the namespace's struct net."""
-
-        def run() -> int:
-            if self._current_net():
-                raise BpfError("the network namespace of this thread cannot be read")
-            return int.from_bytes(self._page[:8], "little")
-
-        return netns.run_in(namespace, run)
-
-    def close(self) -> None:
-        self._page.release()
-        self._module.close()
 
 
 def find(memory: Memory, namespace: Namespace, ifindex: int, driver: str | None, usb: bool = False) -> Target:
