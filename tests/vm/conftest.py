@@ -4,6 +4,7 @@ Tests in this folder run inside a virtual machine that `make test-vm` boots; pla
 `@pytest.mark.kernel(needs="veth_bql")` skips a test where the running kernel does not offer that (see capabilities.py).
 """
 
+import contextlib
 import os
 
 import pytest
@@ -37,6 +38,16 @@ def needs_of(item) -> list[str]:
         wanted = mark.kwargs.get("needs", mark.args)
         needs += [wanted] if isinstance(wanted, str) else wanted
     return needs
+
+
+def pytest_collection_finish(session):
+    """Ask for every capability before the first test: some answers need devices that a module's fixture may hold later."""
+    if not GUEST:
+        return
+    for name in sorted({name for item in session.items for name in needs_of(item)}):
+        # what goes wrong here goes wrong again in the test that needs it, and is reported there
+        with contextlib.suppress(Exception):
+            capability(name)
 
 
 def pytest_runtest_setup(item):
