@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import ClassVar
 
 from textual.app import App
@@ -18,6 +20,8 @@ from bqltop.tui.watcher import Watcher
 __all__ = ["BqltopApp", "run"]
 
 INTERVALS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+DRAWING_SHARE = 8
+"""Drawing takes at most one part in this many of the time, however slow the machine or wide the device."""
 LONGEST_WAIT_S = 1.0
 """How long leaving may wait for the sample that is being taken."""
 
@@ -26,7 +30,7 @@ class BqltopApp(App[int]):
     """``source`` yields samples (see bqltop.source); ``tuner``, ``devices`` and ``recorder`` are what later panels
     work with, None where there is none. The source is closed by ``bqltop.tui.run``, not here."""
 
-    CSS_PATH = "bqltop.tcss"
+    CSS_PATH = Path(__file__).parent / "bqltop.tcss"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "quit"),
@@ -44,6 +48,7 @@ class BqltopApp(App[int]):
         self.source, self.tuner, self.devices, self.recorder = source, tuner, devices, recorder
         self.interval_s = interval_s or source.interval
         self.failure: BaseException | None = None
+        self._draw_after = 0.0
         self.feed = Feed(source.description, read_only)
         self.live = LiveScreen(self.feed)
         self.watcher = Watcher(source, self.interval_s, self.post_message)
@@ -60,7 +65,7 @@ class BqltopApp(App[int]):
         for sample in self.watcher.drain():
             self.feed.take(sample)
         # Under another screen nothing of the live view is seen: not worth drawing.
-        if self.screen is self.live:
+        if self.screen is self.live and time.monotonic() >= self._draw_after:
             self.draw_now()
 
     def on_source_ended(self, message: SourceEnded) -> None:
@@ -68,10 +73,13 @@ class BqltopApp(App[int]):
             self.fail(message.error)
 
     def draw_now(self) -> None:
-        """Draw the newest state."""
+        """Draw the newest state. What takes long to draw (hundreds of queues) is drawn less often."""
+        started = time.monotonic()
         frame = self.feed.frame(self.interval_s)
         if frame is not None:
             self.live.show(frame)
+        ended = time.monotonic()
+        self._draw_after = started + (ended - started) * DRAWING_SHARE
 
     # -- leaving -------------------------------------------------------------------------------------------------
 

@@ -51,11 +51,12 @@ class Feed:
         window = self._smoother.window()
         if window is not None or sample.present:
             self._window = window
+        rings = self._smoother.rings() if sample.present else {}
         due = sample.monotonic_ns - self._judged_ns >= JUDGE_EVERY_NS
         if due or (window is not None and not self._judged_with_window):
-            self._verdicts = judge(window, sample, tuple(self._earlier))
+            self._verdicts = judge(window, sample, tuple(self._earlier), rings)
             self._judged_ns, self._judged_with_window = sample.monotonic_ns, window is not None
             if window is not None:
                 self._earlier.append(window)
         return Frame(sample, self._window, self._verdicts, interval_s, tuple(self.events)[-200:], self._description,
-                     self._read_only)
+                     self._read_only, rings)

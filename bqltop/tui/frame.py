@@ -6,11 +6,11 @@ Panels are functions of a Frame and a View: nothing else reaches them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from bqltop.model import Event, NapiSample, Probe, QueueSample, Sample
-from bqltop.verdict import Verdict
+from bqltop.verdict import Verdict, dark_buffer
 from bqltop.window import QueueWindow, Window, between
 
 SMOOTHING_S = 1.0
@@ -40,15 +40,11 @@ class Frame:
     events: tuple[Event, ...] = ()
     description: str = ""
     read_only: bool = False
+    rings: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def away(self) -> bool:
         return not self.sample.present
-
-    @property
-    def queues(self) -> tuple[QueueSample, ...]:
-        """The queues as the table shows them: the newest sample's, their rings averaged over the window."""
-        return self.window.newer.queues if self.window else self.sample.queues
 
     @property
     def missing(self) -> tuple[Probe, ...]:
@@ -82,39 +78,33 @@ class Smoother:
             samples.popleft()
 
     def window(self) -> Window | None:
-        """From about a second ago to the newest sample; None while there is only one.
+        """From about a second ago to the newest sample; None while there is only one."""
+        return between(self._samples[0], self._samples[-1]) if len(self._samples) > 1 else None
 
-        A ring under bursts is full at one look and empty at the next: ``ring_used`` is the mean of the looks, and the
-        dark buffer follows from it.
-        """
-        if len(self._samples) < 2:
-            return None
-        window = between(self._samples[0], self._samples[-1])
-        return window and _with_mean_rings(window, list(self._samples)[1:])
-
-
-def _with_mean_rings(window: Window, looks: Sequence[Sample]) -> Window:
-    if len(looks) < 2 or not any(queue.ring_used for sample in looks for queue in sample.queues):
-        return window
-    samples, queues = [], []
-    for place, (sample, queue) in enumerate(zip(window.newer.queues, window.queues, strict=True)):
-        used = [look.queues[place].ring_used for look in looks if place < len(look.queues)]
-        if sample.ring_used is not None and None not in used:
-            mean = sum(used) / len(used)
-            sample = replace(sample, ring_used=round(mean))
-            if queue.drained_per_s:
-                queue = replace(queue, dark_buffer_s=mean / queue.drained_per_s)
-        samples.append(sample)
-        queues.append(queue)
-    return replace(window, newer=replace(window.newer, queues=tuple(samples)), queues=tuple(queues))
+    def rings(self) -> dict[int, float]:
+        """Mean occupancy of each queue's ring over the window's looks. Under bursts a ring is full at one look and
+        empty at the next: the mean is what a packet meets."""
+        looks = [{queue.index: queue.ring_used for queue in sample.queues} for sample in list(self._samples)[1:]]
+        means = {}
+        for index in looks[-1] if looks else ():
+            used = [value for look in looks if (value := look.get(index)) is not None]
+            if used:
+                means[index] = sum(used) / len(used)
+        return means
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the queue table: a queue's sample and, where there is one, its window."""
+    """One line of the queue table: a queue's sample, its window where there is one, and its ring's mean occupancy."""
 
     sample: QueueSample
     window: QueueWindow
+    ring: float | None = None
+
+    @property
+    def dark_buffer_s(self) -> float | None:
+        """Seconds a packet waits in the ring, from the mean occupancy."""
+        return dark_buffer(self.window, self.ring)
 
 
 def rows(frame: Frame, view: View) -> tuple[list[Row], list[int]]:
@@ -124,7 +114,10 @@ def rows(frame: Frame, view: View) -> tuple[list[Row], list[int]]:
     the selected one; and folding must save lines: one idle queue stays.
     """
     windows = {w.index: w for w in frame.window.queues} if frame.window else {}
-    all_rows = [Row(q, windows.get(q.index) or QueueWindow(q.index, q.unit)) for q in frame.queues]
+    all_rows = [
+        Row(q, windows.get(q.index) or QueueWindow(q.index, q.unit), frame.rings.get(q.index, q.ring_used))
+        for q in frame.sample.queues
+    ]
     folded: list[int] = []
     if view.fold_idle and frame.window and len(all_rows) > 2:
         quiet = {row.sample.index for row in all_rows if _quiet(row) and row.sample.index != view.selected}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from rich.segment import Segment
 from rich.style import Style
@@ -24,29 +25,26 @@ def filled(share: float, width: int) -> str:
     return ("█" * full + (EIGHTHS[rest] if rest else "")).ljust(width)[:width]
 
 
-def bar(share: float | None, width: int, style: Style, marks: dict[int, str] | None = None) -> list[Segment]:
+def bar(share: float | None, width: int, style: Style, marks: dict[int, str] | None = None) -> Sequence[Segment]:
     """A bar on a track. ``marks`` are characters to lay over it at cell positions (limit_min, limit_max)."""
+    if width <= 0:
+        return ()
     if share is None:
-        return [Segment(" " * width, palette.FAINT)]
-    text = filled(share, width)
-    used = len(text.rstrip())
-    segments: list[Segment] = []
-    for position, character in enumerate(text):
-        mark = marks.get(position) if marks else None
-        if mark:
-            segments.append(Segment(mark, palette.STRONG))
-        elif position < used:
-            _join(segments, character, style)
-        else:
-            _join(segments, "·", palette.TRACK)
-    return segments
+        return (Segment(" " * width, palette.FAINT),)
+    return _bar(filled(share, width), style, tuple(sorted(marks.items())) if marks else ())
 
 
-def _join(segments: list[Segment], character: str, style: Style) -> None:
-    if segments and segments[-1].style is style:
-        segments[-1] = Segment(segments[-1].text + character, style)
-    else:
-        segments.append(Segment(character, style))
+@lru_cache(4096)
+def _bar(text: str, style: Style, marks: tuple[tuple[int, str], ...]) -> tuple[Segment, ...]:
+    """The segments of a bar whose filled part is ``text``. There are few different ones, and they are drawn over and
+    over."""
+    used, segments, place = len(text.rstrip()), [], 0
+    for position, mark in (*marks, (len(text), "")):
+        segments.append(Segment(text[place : min(used, position)], style))
+        segments.append(Segment("·" * (position - max(place, used)), palette.TRACK))
+        segments.append(Segment(mark, palette.STRONG))
+        place = position + 1
+    return tuple(segment for segment in segments if segment.text)
 
 
 def limit_marks(limit: int, limit_min: int | None, limit_max: int | None, width: int) -> dict[int, str]:

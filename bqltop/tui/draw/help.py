@@ -30,7 +30,7 @@ SIGNS = (
 )
 QUEUE_FIGURES = (
     "index", "drv_xoff", "stack_xoff", "frozen", "stopped_share", "inflight", "limit", "unit", "limit_min", "limit_max",
-    "inflight_p50", "inflight_p99", "ring_used", "packets_per_s", "completed_per_s", "busy_per_s", "dark_buffer_s",
+    "inflight_p50", "inflight_p99", "ring_used", "ring_size", "packets_per_s", "completed_per_s", "busy_per_s", "dark_buffer_s",
     "stops_driver_per_s", "stops_bql_per_s", "qdisc_sojourn_p50_s", "ring_sojourn_p50_s",
 )
 QDISC_FIGURES = (

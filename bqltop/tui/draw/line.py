@@ -60,9 +60,11 @@ class Line:
             self.width += len(text) if text.isascii() else cell_len(text)
         return self
 
-    def extend(self, segments: Iterable[Segment]) -> Line:
-        for segment in segments:
-            self.add(segment.text, segment.style)
+    def extend(self, segments: Iterable[Segment], width: int | None = None) -> Line:
+        """Add segments as they are; ``width`` is theirs together, where the caller knows it."""
+        added = list(segments)
+        self.segments += added
+        self.width += sum(cell_len(segment.text) for segment in added) if width is None else width
         return self
 
     def to(self, column: int, style: Style = palette.TEXT, fill: str = " ") -> Line:

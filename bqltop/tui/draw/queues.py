@@ -95,7 +95,7 @@ def columns_for(rows: Sequence[Row], width: int = 80) -> tuple[Column, ...]:
             _figure("packets_per_s", 6, 5, lambda r: fmt.rate(r.window.packets_per_s), palette.RATE),
             _figure("completed_per_s", 6, 7, lambda r: fmt.rate(r.window.completed_per_s), palette.RATE),
             _figure("busy_per_s", 6, 8, lambda r: fmt.rate(r.window.busy_per_s), palette.NOTICE),
-            _figure("dark_buffer_s", 8, 6, lambda r: fmt.seconds(r.window.dark_buffer_s), palette.DRIVER),
+            _figure("dark_buffer_s", 8, 6, lambda r: fmt.seconds(r.dark_buffer_s), palette.DRIVER),
             _figure("stops_driver_per_s", 8, 18, lambda r: fmt.rate(r.window.stops_driver_per_s), palette.DRIVER_SOFT),
             _figure("stops_bql_per_s", 8, 19, lambda r: fmt.rate(r.window.stops_bql_per_s), palette.BQL_SOFT),
             _figure("qdisc_sojourn_p50_s", 9, 12, lambda r: fmt.seconds(r.window.qdisc_sojourn_p50_s), palette.TEXT),
@@ -132,7 +132,7 @@ def row_strip(row: Row, placed: Sequence[Placed], width: int, selected: bool = F
     for place_number, p in enumerate(placed):
         if place_number:
             line.add(" " * GAP)
-        line.extend(p.column.draw(row, p.width))
+        line.extend(p.column.draw(row, p.width), p.width)
     strip = line.strip(width)
     if selected:
         strip = Strip([Segment(s.text, s.style + palette.CURSOR) for s in strip], width)
@@ -232,12 +232,12 @@ def _unit(row: Row, room: int) -> list[Segment]:
 
 def _ring(row: Row, room: int) -> list[Segment]:
     sample = row.sample
-    if not sample.ring_size or sample.ring_used is None:
+    if not sample.ring_size or row.ring is None:
         return [Segment(left("-", room), palette.FAINT)]
-    text = f"{fmt.count(sample.ring_used)}/{fmt.count(sample.ring_size)}"
-    share = sample.ring_used / sample.ring_size
+    text = f"{fmt.count(round(row.ring))}/{fmt.count(sample.ring_size)}"
+    share = row.ring / sample.ring_size
     numbers = 7
-    style = palette.DRIVER if sample.ring_used else palette.FAINT
+    style = palette.DRIVER if row.ring else palette.FAINT
     return [Segment(right(text, numbers) + " ", style), *bars.bar(share, room - numbers - 1, palette.DRIVER_SOFT)]
 
 

@@ -62,6 +62,7 @@ class LiveScreen(Screen):
         self.view = View()
         self.wants = Wants()
         self._frame: Frame | None = None
+        self._composed = False
 
     @property
     def layout(self) -> Layout:
@@ -78,6 +79,11 @@ class LiveScreen(Screen):
         yield Events("events")
         yield Keys("keys")
 
+    def on_mount(self) -> None:
+        """Samples may have come before the panels were there: attaching and starting up go on side by side."""
+        self._composed = True
+        self._redraw()
+
     # -- drawing -------------------------------------------------------------------------------------------------
 
     def show(self, frame: Frame) -> None:
@@ -89,7 +95,7 @@ class LiveScreen(Screen):
 
     def _redraw(self) -> None:
         frame = self._frame
-        if frame is None:
+        if frame is None or not self._composed:
             return
         table = self.query_one(QueueTable)
         qdiscs = len(frame.sample.qdiscs)
