@@ -81,7 +81,7 @@ def pack(samples: Sequence[Sample]) -> bytes:
     for sample in samples:
         constant = (_device(sample.device), [_PROBE.plain(probe) for probe in sample.probes])
         plain.append((
-            sample.time_ns, sample.monotonic_ns, sample.epoch, sample.present, sample.schema,
+            sample.time_ns, sample.monotonic_ns, sample.epoch, sample.present, sample.schema, sample.stream,
             None if constant == same else constant,
             [_queue(queue) for queue in sample.queues],
             [_QDISC.plain(qdisc) for qdisc in sample.qdiscs],
@@ -99,7 +99,7 @@ def pack(samples: Sequence[Sample]) -> bytes:
 def unpack(data: bytes) -> list[Sample]:
     """The samples that ``pack`` was given."""
     samples, before, constant = [], {}, None
-    for (time_ns, monotonic_ns, epoch, present, schema, changed, queues, qdiscs, napis, link, events, cpus, own,
+    for (time_ns, monotonic_ns, epoch, present, schema, stream, changed, queues, qdiscs, napis, link, events, cpus, own,
          growths) in marshal.loads(zlib.decompress(data)):
         constant = changed or constant
         cells = _Taken(_grown(growths, before))
@@ -114,7 +114,7 @@ def unpack(data: bytes) -> list[Sample]:
             events=tuple(_EVENT.record(row) for row in events),
             cpus=tuple(_CPU.record(row) for row in cpus),
             own=own and _OWN.record(own),
-            epoch=epoch, present=present, schema=schema,
+            epoch=epoch, present=present, schema=schema, stream=stream,
         ))  # fmt: skip
     return samples
 

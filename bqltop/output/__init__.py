@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TextIO
 
 from bqltop.model import Sample
@@ -22,7 +21,7 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C, as the shell counts it (128 + SIGINT)."""
 
 Write = Callable[[Sample, Window | None], str]
-WRITERS: dict[str, Callable[[], Write]] = {
+WRITERS: dict[str, Callable[[Mapping[int, Sample]], Write]] = {
     "json": json_lines.writer,
     "csv": csv_rows.writer,
     "text": text_lines.writer,
@@ -35,14 +34,19 @@ class Source(Protocol):
     def every(self, interval_s: float) -> Iterator[Sample]: ...
 
 
-def windows(samples: Iterator[Sample]) -> Iterator[tuple[Sample, Window | None]]:
+class Windows:
     """Every sample but each device's first with the window that it ends; None for the window where the two must not be
-    compared (the device was away or made anew). A source may mix the samples of several devices."""
-    last: dict[int, Sample] = {}
-    for newer in samples:
-        older, last[newer.stream] = last.get(newer.stream), newer
-        if older is not None:
-            yield newer, between(older, newer)
+    compared (the device was away or made anew). ``streams`` holds the last sample of each device of the run."""
+
+    def __init__(self, samples: Iterable[Sample]) -> None:
+        self._samples = samples
+        self.streams: dict[int, Sample] = {}
+
+    def __iter__(self) -> Iterator[tuple[Sample, Window | None]]:
+        for newer in self._samples:
+            older, self.streams[newer.stream] = self.streams.get(newer.stream), newer
+            if older is not None:
+                yield newer, between(older, newer)
 
 
 def run(
@@ -53,7 +57,7 @@ def run(
     interval: float = 1.0,
     once: bool = False,
 ) -> int:
-    """Write a source's samples to ``out`` (standard output) until ``count`` of them are written, the source ends, the
+    """Write a source's samples to ``out`` (standard output) until ``count`` of each device are written, the source ends, the
     reader goes away or Ctrl-C. ``interval`` is in seconds. ``once`` is one sample over a short window.
 
     Returns the exit status: 0, also when the reader closed the pipe, or 130 after Ctrl-C. Errors of the source
@@ -61,13 +65,18 @@ def run(
     """
     out = sys.stdout if out is None else out
     count, interval = (1, min(interval, ONCE_SECONDS)) if once else (count, interval)
-    write = WRITERS[format]()
+    windows = Windows(source.every(interval))
+    write = WRITERS[format](windows.streams)
+    written = 0
     try:
-        for sample, window in itertools.islice(windows(source.every(interval)), count):
+        for sample, window in windows:
             text = write(sample, window)
             if text:
                 out.write(text)
                 out.flush()
+            written += 1
+            if count is not None and written >= count * len(windows.streams):
+                break
     except BrokenPipeError:
         quiet_exit(out)
     except KeyboardInterrupt:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from bqltop.output import INTERRUPTED, Source, prometheus, windows
+from bqltop.output import INTERRUPTED, Source, Windows, prometheus
 
 DEFAULT_LISTEN = "127.0.0.1:9743"
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace, make_source: Callable[[argparse.Namespace], Ab
         return 2
     try:
         with make_source(args) as source:
-            for sample, window in windows(source.every(args.interval)):
+            for sample, window in Windows(source.every(args.interval)):
                 collector.update(sample, window)
                 publish()
     except KeyboardInterrupt:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from bqltop import fields
 from bqltop import format as fmt
@@ -43,7 +43,7 @@ def rows(sample: Sample, window: Window | None) -> Iterator[list[object]]:
         yield [_cell(value) for value in leading + figures]
 
 
-def writer() -> Callable[[Sample, Window | None], str]:
+def writer(streams: Mapping[int, Sample] | None = None) -> Callable[[Sample, Window | None], str]:
     """A writer that begins with the header."""
     started = False
 

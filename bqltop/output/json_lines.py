@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from bqltop.model import Sample
 from bqltop.recording import jsonline
@@ -15,5 +15,5 @@ def line(sample: Sample, window: Window | None) -> str:
     return jsonline.dumps(to_dict(sample, window)) + "\n"
 
 
-def writer() -> Callable[[Sample, Window | None], str]:
+def writer(streams: Mapping[int, Sample] | None = None) -> Callable[[Sample, Window | None], str]:
     return line

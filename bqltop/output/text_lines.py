@@ -7,7 +7,7 @@ inflight, ring, dark buffer); the column ``q`` says which queue that is, ``3/64`
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bqltop import format as fmt
@@ -111,14 +111,17 @@ def line(sample: Sample, window: Window | None) -> str:
     return " ".join(show(source).rjust(width) for _, width, show in COLUMNS) + "\n"
 
 
-def writer(rows: int | None = None) -> Callable[[Sample, Window | None], str]:
-    """A writer that repeats the header so that one is always on a screen of ``rows`` lines (the terminal's own)."""
+def writer(streams: Mapping[int, Sample] | None = None, rows: int | None = None) -> Callable[[Sample, Window | None], str]:
+    """A writer that repeats the header so that one is always on a screen of ``rows`` lines (the terminal's own). Where
+    ``streams`` are several devices, each line ends with the name of its own."""
     every = max(2, (rows or shutil.get_terminal_size((80, 24)).lines) - 1)
     written = 0
 
     def write(sample: Sample, window: Window | None) -> str:
         nonlocal written
         text = line(sample, window)
+        if window is not None and streams is not None and len(streams) > 1:
+            text = f"{text[:-1]} {fmt.printable(sample.device.name)}\n"
         if written % every == 0:
             text = header() + text
             written += 1

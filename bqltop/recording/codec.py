@@ -66,7 +66,7 @@ def record_to_dict(record) -> dict | None:
 def to_dict(sample: Sample, window: Window | None = None, *, with_window: bool = True) -> dict:
     """A sample as JSON values; ``window`` is None where there is nothing to compare with.
 
-    The order of the keys is part of the format: ``schema`` and ``time_ns`` come first, so that a reader can find its
+    The order of the keys is part of the format: ``schema``, ``time_ns`` and ``stream`` come first, so that a reader can find its
     way through a long file without parsing every line.
     """
     device = record_to_dict(sample.device)
@@ -74,6 +74,7 @@ def to_dict(sample: Sample, window: Window | None = None, *, with_window: bool =
     plain = {
         "schema": sample.schema,
         "time_ns": sample.time_ns,
+        "stream": sample.stream,
         "monotonic_ns": sample.monotonic_ns,
         "epoch": sample.epoch,
         "present": sample.present,

@@ -33,7 +33,7 @@ CHECKPOINTS = 256
 CACHED_BLOCKS = 4
 MAX_EVENTS = 10_000
 
-_SAMPLE = re.compile(rb'\{"schema":(\d{1,9}),"time_ns":(-?\d{1,19}),')
+_SAMPLE = re.compile(rb'\{"schema":(\d{1,9}),"time_ns":(-?\d{1,19}),(?:"stream":(\d{1,9}),)?')
 
 
 @dataclass(slots=True)
@@ -133,6 +133,9 @@ class Text:
 class Recording:
     """The samples of a file by number, and the events between them.
 
+    A recording of several devices holds a sample of each per moment (``Sample.stream`` tells them apart). ``moments`` are
+    the numbers of each moment's first sample; with one device every sample is a moment.
+
     ``times`` are the samples' wall-clock times in ns, made to never go back. ``marks`` are the numbers of the samples that
     carry an event; ``trailing`` are events after the last sample. ``notice`` is None or one line about what is wrong
     with the file's end. Raises RecordingError for a file that is none, holds no sample, or is from a newer version.
@@ -146,6 +149,8 @@ class Recording:
         self.notice: str | None = None
         self.times = array("q")
         self.marks = array("L")
+        self.moments = array("L")
+        self._stream = 0
         self._starts, self._ends = array("Q"), array("Q")
         self._events: dict[int, list[Event]] = {}
         self.trailing: list[Event] = []
@@ -243,7 +248,7 @@ class Recording:
         """Take one line into the index. Only its beginning is looked at where bqltop wrote it."""
         found = _SAMPLE.match(line)
         if found:
-            self._note_sample(int(found[1]), int(found[2]), b'"events":[{' in line, start, start + len(line))
+            self._note_sample(int(found[1]), int(found[2]), int(found[3] or 0), b'"events":[{' in line, start, len(line))
             return
         if not line.strip():
             return
@@ -264,16 +269,22 @@ class Recording:
             time_ns = plain.get("time_ns")
             if type(time_ns) is not int or abs(time_ns) >= 1 << 63:
                 raise DecodeError(f"line at byte {start} has no time")
-            self._note_sample(plain.get("schema"), time_ns, bool(plain.get("events")), start, start + len(line))
+            stream = plain.get("stream", 0)
+            if type(stream) is not int:
+                raise DecodeError(f"line at byte {start} has no stream")
+            self._note_sample(plain.get("schema"), time_ns, stream, bool(plain.get("events")), start, len(line))
 
-    def _note_sample(self, schema: object, time_ns: int, eventful: bool, start: int, end: int) -> None:
+    def _note_sample(self, schema: object, time_ns: int, stream: int, eventful: bool, start: int, length: int) -> None:
         self._check(schema)
         if not -(1 << 63) <= time_ns < 1 << 63:
             raise DecodeError(f"line at byte {start} has no time")
         number = len(self.times)
         self.times.append(max(time_ns, self.times[-1]) if number else time_ns)
         self._starts.append(start)
-        self._ends.append(end)
+        self._ends.append(start + length)
+        if not number or stream <= self._stream:
+            self.moments.append(number)
+        self._stream = stream
         if self.trailing:
             self._events[number], self.trailing = self.trailing, []
             eventful = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -31,7 +32,8 @@ class Replay:
     """A source of Samples from a file. ``speed`` is 0.1 to 100, or None for as fast as they can be read (for
     reports and pipes). ``loop`` begins again at the end, ``hold`` waits there (for a screen) instead of ending.
 
-    ``paused``, ``position`` (number of the sample shown last, -1 before the first), ``at_end`` and ``notice`` tell the state.
+    A position is a moment: one sample, or one of each device where several were recorded. ``paused``, ``position`` (of
+    the moment shown last, -1 before the first), ``at_end`` and ``notice`` tell the state.
     Raises RecordingError as Recording does. A sample further on that cannot be decoded ends the replay; ``notice`` says
     so.
     """
@@ -39,6 +41,11 @@ class Replay:
     def __init__(self, path: str | os.PathLike, *, speed: float | None = 1.0, loop: bool = False, hold: bool = False,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.recording = Recording(path)
+        times, moments = self.recording.times, self.recording.moments
+        self.times = array("q", (times[number] for number in moments))
+        self.marks = array("L", sorted({bisect_right(moments, mark) - 1 for mark in self.recording.marks}))
+        self.interval = 0.0
+        self.description = f"replay of {os.fspath(path)}"
         self.notice = self.recording.notice
         self.loop, self.hold = loop, hold
         self.position = -1
@@ -67,11 +74,11 @@ class Replay:
     @property
     def span(self) -> tuple[int, int]:
         """Wall-clock ns of the first and the last sample."""
-        return self.recording.times[0], self.recording.times[-1]
+        return self.times[0], self.times[-1]
 
     @property
     def at_end(self) -> bool:
-        return self.position >= len(self.recording) - 1
+        return self.position >= len(self.times) - 1
 
     def preceding(self, seconds: float, most: int = 600) -> list[Sample]:
         """Samples of the ``seconds`` before the present one, at most so many, evenly thinned: to fill charts after a
@@ -80,9 +87,13 @@ class Replay:
             last, jumps = self.position, self._jumps
         if last <= 0:
             return []
-        first = bisect_left(self.recording.times, self.recording.times[last] - int(seconds * 1e9), 0, last)
+        first = bisect_left(self.times, self.times[last] - int(seconds * 1e9), 0, last)
         stride = max(1, -(-(last - first) // most))
-        return [self._with_epoch(self.recording.sample(number), jumps) for number in range(first, last, stride)]
+        return [
+            self._with_epoch(self.recording.sample(number), jumps)
+            for moment in range(first, last, stride)
+            for number in self._numbers(moment)
+        ]
 
     # ---- keys
 
@@ -122,22 +133,22 @@ class Replay:
 
     def seek(self, time_ns: int) -> None:
         """Go to the last sample not after a wall-clock time."""
-        self.seek_to(self.recording.number_at(time_ns))
+        self.seek_to(bisect_right(self.times, time_ns) - 1)
 
     def seek_by(self, seconds: float) -> None:
         """Go forward or back by so many recorded seconds."""
-        here = self.recording.times[max(0, self.position)]
+        here = self.times[max(0, self.position)]
         self.seek(here + int(seconds * 1e9))
 
     def seek_to(self, number: int) -> None:
-        """Go to the sample of that number; out of range means the first or the last."""
+        """Go to the moment of that number; out of range means the first or the last."""
         with self._change:
-            self._jump = min(max(0, number), len(self.recording) - 1)
+            self._jump = min(max(0, number), len(self.times) - 1)
             self._change.notify_all()
 
     def next_event(self) -> bool:
         """Go to the next sample with an event; False where there is none."""
-        marks = self.recording.marks
+        marks = self.marks
         found = bisect_right(marks, max(0, self.position))
         if found == len(marks):
             return False
@@ -146,7 +157,7 @@ class Replay:
 
     def previous_event(self) -> bool:
         """Go to the last sample with an event before the present one; False where there is none."""
-        marks = self.recording.marks
+        marks = self.marks
         found = bisect_left(marks, self.position) - 1
         if found < 0:
             return False
@@ -168,30 +179,39 @@ class Replay:
 
     # ---- the tape
 
-    def every(self, interval_s: float = 0.0) -> Iterator[Sample]:
-        """Samples as time passes, at least ``interval_s`` of recorded time apart (0: all there are). The first comes at
-        once. After a jump the sample before the target comes first, so that the target has a window."""
+    def every(self, interval_s: float | None = None) -> Iterator[Sample]:
+        """Samples as time passes, at least ``interval_s`` (then ``interval``) of recorded time apart; 0 is all there
+        are. The first comes at once. After a jump the sample before the target comes first, so that the target has a
+        window."""
+        self.interval = self.interval if interval_s is None else interval_s
         try:
-            while (move := self._next(interval_s)) is not None:
+            while (move := self._next()) is not None:
                 first, last, jumps = move
-                yield self._with_epoch(self._merged(first, last), jumps)
+                for sample in self._merged(first, last):
+                    yield self._with_epoch(sample, jumps)
         except RecordingError as error:
             self.notice = self.notice if self._closed else str(error)
 
     def _with_epoch(self, sample: Sample, jumps: int) -> Sample:
         return replace(sample, epoch=sample.epoch + jumps * JUMP_EPOCH) if jumps else sample
 
-    def _merged(self, first: int, last: int) -> Sample:
-        """Sample ``last`` with the events of those from ``first`` on that were skipped."""
-        sample = self.recording.sample(last)
-        marks = self.recording.marks
-        skipped: list[Event] = []
-        for mark in marks[bisect_left(marks, first) : bisect_left(marks, last)]:
-            skipped.extend(self.recording.sample(mark).events)
-        return replace(sample, events=(*skipped, *sample.events)) if skipped else sample
+    def _numbers(self, moment: int) -> range:
+        """The numbers of a moment's samples."""
+        moments = self.recording.moments
+        return range(moments[moment], moments[moment + 1] if moment + 1 < len(moments) else len(self.recording))
 
-    def _next(self, interval_s: float) -> tuple[int, int, int] | None:
-        """Wait for the next sample's time: (first, last, jumps) where first..last-1 are skipped; None at the end."""
+    def _merged(self, first: int, last: int) -> list[Sample]:
+        """The samples of moment ``last`` with the events of those from ``first`` on that were skipped."""
+        samples = [self.recording.sample(number) for number in self._numbers(last)]
+        skipped: dict[int, list[Event]] = {}
+        for mark in self.marks[bisect_left(self.marks, first) : bisect_left(self.marks, last)]:
+            for number in self._numbers(mark):
+                sample = self.recording.sample(number)
+                skipped.setdefault(sample.stream, []).extend(sample.events)
+        return [replace(s, events=(*skipped[s.stream], *s.events)) if s.stream in skipped else s for s in samples]
+
+    def _next(self) -> tuple[int, int, int] | None:
+        """Wait for the next moment's time: (first, last, jumps) where first..last-1 are skipped; None at the end."""
         with self._change:
             while not self._closed:
                 if self._jump is not None:
@@ -213,7 +233,7 @@ class Replay:
                 if self.paused:
                     self._change.wait()
                     continue
-                target = self._target(interval_s)
+                target = self._target()
                 wait = self._wait_for(target)
                 if wait <= 0:
                     return self._show(self.position + 1, target)
@@ -234,19 +254,19 @@ class Replay:
         self._steps = 1
         return self._show(target - 1, target - 1)
 
-    def _target(self, interval_s: float) -> int:
-        """The sample to show next: far enough from the present one in recorded and, at this speed, in real time."""
-        spacing = interval_s
+    def _target(self) -> int:
+        """The moment to show next: far enough from the present one in recorded and, at this speed, in real time."""
+        spacing = self.interval
         if self._speed is not None:
             spacing = max(spacing, MIN_SPACING_S * self._speed if self._speed > 1 else 0.0)
-        times = self.recording.times
+        times = self.times
         # a little early is on time: samples come a few microseconds before or after their planned instant
         wanted = times[self.position] + int(spacing * 1e9 * 0.95)
         return min(max(self.position + 1, bisect_left(times, wanted)), len(times) - 1)
 
     def _wait_for(self, target: int) -> float:
-        """Seconds until that sample is due."""
+        """Seconds until that moment is due."""
         if self._speed is None or self._shown_at is None:
             return 0.0
-        gap = min(MAX_GAP_S, (self.recording.times[target] - self.recording.times[self.position]) / 1e9)
+        gap = min(MAX_GAP_S, (self.times[target] - self.times[self.position]) / 1e9)
         return self._shown_at + gap / self._speed - self._clock()

@@ -53,7 +53,7 @@ def test_csv_is_a_row_per_queue_under_one_header():
 
 def test_text_repeats_its_header_and_lines_up():
     write = text_lines.writer(rows=6)
-    out = "".join(write(newer, window) for newer, window in output.windows(iter(samples(12))))
+    out = "".join(write(newer, window) for newer, window in output.Windows(samples(12)))
     lines = out.splitlines()
     heads = [number for number, line in enumerate(lines) if "stop%" in line]
     assert heads == [0, 5, 10]
@@ -132,3 +132,19 @@ def test_every_page_has_its_tables(page):
     text = (docs.DOCS / f"{page}.md").read_text(encoding="utf-8")
     assert docs.filled(text) == text
     assert "<!-- table:" in text
+
+
+def several(count):
+    """Two devices in one run."""
+    for tick in range(count):
+        yield sample(tick)
+        yield replace(sample(tick, 2), stream=1, device=replace(sample(0).device, name="veth1"))
+
+
+def test_several_devices_are_told_apart():
+    lines = [json.loads(line) for line in written("json", several(5), count=2).splitlines()]
+    assert [line["device"]["name"] for line in lines] == ["veth0", "veth1"] * 2
+    assert [line["stream"] for line in lines] == [0, 1] * 2
+    assert all(line["window"]["seconds"] == pytest.approx(0.1) for line in lines)
+    text = written("text", several(3)).splitlines()[1:]
+    assert [line.split()[-1] for line in text] == ["veth0", "veth1"] * 2

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from made_up import START_NS, sample, samples, with_event
@@ -191,3 +192,24 @@ def test_what_is_in_it(path):
     replay.close()
     with Recording(path) as again:
         assert again.notice is None
+
+
+def test_several_devices_come_together(tmp_path):
+    path = tmp_path / "x.gz"
+    with Recorder(path) as recorder:
+        for tick in range(20):
+            recorder.sample(sample(tick))
+            recorder.sample(replace(with_event(sample(tick)) if tick == 7 else sample(tick), stream=1))
+    replay = Replay(path, speed=None, hold=True)
+    replay.pause()
+    player = Player(replay)
+    player.wait_for(0)
+    assert replay.next_event()
+    player.wait_for(7)
+    assert [(tick, one.stream) for tick, one in zip(ticks(player.seen), player.seen, strict=True)][2:] == [
+        (6, 0), (6, 1), (7, 0), (7, 1),
+    ]  # fmt: skip
+    replay.close()
+    thinned = list(Replay(path, speed=None).every(0.5))
+    assert [one.stream for one in thinned] == [0, 1] * (len(thinned) // 2)
+    assert [len(one.events) for one in thinned if one.events] == [1]
