@@ -31,6 +31,7 @@ def place(arguments: argparse.Namespace) -> Namespace:
 def add_sources(parser: argparse.ArgumentParser) -> None:
     """What may be used to look at the device."""
     parser.add_argument("--no-bpf", action="store_true", help="only sysfs and netlink, no eBPF")
+    parser.add_argument("--sojourn", action="store_true", help="time sampled packets in the qdisc and in the ring")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

@@ -70,6 +70,7 @@ class QueueCounter:
             ring_size=reading.ring_size,
             ring_used=reading.ring_used,
             tx_timeouts=reading.timeouts,
+            **(_sojourn(reading) if reading.sojourn else {}),
             **(self._bql(reading) if self._unit else {}),
         )
 
@@ -94,6 +95,16 @@ class QueueCounter:
             "completion_size_histogram": reading.completion_size_histogram,
             "completion_interval_histogram": reading.completion_interval_histogram,
         }
+
+
+def _sojourn(reading: QueueReading) -> dict:
+    waits = reading.sojourn
+    return {
+        "sojourn_sampled": waits.sampled,
+        "sojourn_lost": waits.lost,
+        "qdisc_sojourn_histogram": waits.qdisc,
+        "ring_sojourn_histogram": waits.ring,
+    }
 
 
 def _milliseconds(jiffies: int | None, ms_per_jiffy: float) -> int | None:

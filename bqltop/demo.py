@@ -42,5 +42,6 @@ def run(arguments: argparse.Namespace) -> int:
         for line in lab.description():
             print(line, file=sys.stderr)
         lab.start_flood()
-        with Sampler(lab.sender.device, lab.sender.netns, use_bpf=not arguments.no_bpf) as sampler:
+        place, bpf = (lab.sender.device, lab.sender.netns), not arguments.no_bpf
+        with Sampler(*place, use_bpf=bpf, sojourn=arguments.sojourn) as sampler:
             return watch.show(sampler, arguments)

@@ -134,6 +134,10 @@ _TABLE: dict[tuple[str, str], tuple[tuple[str, str, str, str, str, str], ...]] =
         ("torn_reads", "torn", "", "counter",
          "Times the two DQL counters were read a moment apart and their difference came out negative; inflight was "
          "taken as 0 then.", _OWN),
+        ("sojourn_sampled", "sampled", "packets", "counter", "Packets picked for timing (--sojourn).", _SOJOURN),
+        ("sojourn_lost", "lost", "packets", "counter",
+         "Sampled packets without a time: dropped on the way, or not to be told from another packet at the same address.",
+         _SOJOURN),
         ("inflight_histogram", "inflight", UNIT, "histogram", "Inflight seen at each transmit.", _COUNT),
         ("completion_size_histogram", "compl", UNIT, "histogram", "How much was completed at once.",
          "changes of num_completed (BPF events)"),

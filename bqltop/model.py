@@ -102,9 +102,11 @@ class QueueSample:
     ``queued``, ``completed`` are in ``unit``. ``packets``: transmits the driver accepted; ``busy``: times it
     answered NETDEV_TX_BUSY. ``stops_*``: times a stop was seen to begin; ``stopped_*_ns``: time under it;
     ``stopped_ns``: time under at least one of the two. ``ring_*`` are packets. ``tx_timeouts`` counts watchdog
-    alarms since the device was made. Histograms are cumulative since attach: ``inflight_histogram`` over the
-    inflight seen at each transmit, ``*_sojourn_histogram`` over nanoseconds, ``completion_*`` over the units
-    completed at once and the nanoseconds between completions; cells as in bqltop.histogram.LOG_LINEAR.
+    alarms since the device was made. ``sojourn_sampled``: packets picked for timing, of which ``sojourn_lost`` were
+    dropped on the way or could not be told from another packet. Histograms are cumulative since attach:
+    ``inflight_histogram`` over the inflight seen at each transmit, ``*_sojourn_histogram`` over the nanoseconds that
+    sampled packets waited, ``completion_*`` over the units completed at once and the nanoseconds between completions;
+    cells as in bqltop.histogram.LOG_LINEAR.
     """
 
     index: int
@@ -135,6 +137,8 @@ class QueueSample:
     stall_max_ms: int | None = None
     stall_count: int | None = None
     torn_reads: int | None = None
+    sojourn_sampled: int | None = None
+    sojourn_lost: int | None = None
     inflight_histogram: tuple[int, ...] | None = None
     completion_size_histogram: tuple[int, ...] | None = None
     completion_interval_histogram: tuple[int, ...] | None = None

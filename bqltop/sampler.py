@@ -36,11 +36,14 @@ class Sampler:
         netns: str | Namespace | None = None,
         use_bpf: bool = True,
         again: Callable[[], Namespace | None] | None = None,
+        sojourn: bool = False,
     ):
         """``again`` finds the namespace anew after it was gone (a container that was started again)."""
         self.pace = Pace()
         self.stream = 0
         """Which of several devices of one run this is."""
+        self.sojourn = sojourn
+        """Sample packets for the time they wait. May be changed at any time; the next sample begins a new epoch."""
         self._use_bpf = use_bpf
         self._presence = Presence(device, _namespace(netns), again)
         self._attachment: Attachment | None = None
@@ -125,7 +128,8 @@ class Sampler:
         if not presence.present or presence.rtnl is None:
             return None
         try:
-            if self._attachment is None or self._attachment.outdated():
+            held = self._attachment
+            if held is None or held.sojourn != self.sojourn or held.outdated():
                 self._attach()
             queues = self._attachment.queues()
         except DeviceGone:
@@ -165,7 +169,7 @@ class Sampler:
     def _attach(self) -> None:
         """Open everything on the device: the first time, after it came back, or because it has changed."""
         self._detach()
-        self._attachment = Attachment(self._presence.rtnl, self.device, self._use_bpf)
+        self._attachment = Attachment(self._presence.rtnl, self.device, self._use_bpf, self.sojourn)
         self._epoch += 1
 
     def _detach(self) -> None:

@@ -51,7 +51,8 @@ def open_source(arguments: argparse.Namespace) -> Sampler | Many:
 def open_sampler(device: str, where: Namespace, arguments: argparse.Namespace) -> Sampler:
     """One device. Raises Fault, saying where the device is when it is elsewhere."""
     try:
-        return Sampler(device, where, not arguments.no_bpf, partial(again, arguments.netns, arguments.container))
+        where_again = partial(again, arguments.netns, arguments.container)
+        return Sampler(device, where, not arguments.no_bpf, where_again, arguments.sojourn)
     except NoSuchDevice as error:
         elsewhere = hint(device)
         raise Fault(f"{error}; {elsewhere}" if elsewhere else str(error)) from None

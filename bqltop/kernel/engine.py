@@ -13,6 +13,8 @@ from typing import NamedTuple
 from bqltop.histogram import LINEAR_WORK_CELLS, LOG_LINEAR_CELLS
 from bqltop.kernel.bpf import BpfError, Module, read_program
 from bqltop.kernel.btf import Btf
+from bqltop.kernel.sojourn import OFFSETS as SOJOURN_OFFSETS
+from bqltop.kernel.sojourn import SojournReading, Sojourns, arrival_of
 from bqltop.kernel.target import Ring, Target
 from bqltop.model import Probe
 
@@ -53,6 +55,8 @@ RING_OFFSETS = {
 
 NO_WAKE = "a wake-up is seen at the next poll or transmit: this kernel has neither fentry nor kprobes"
 """Why wake-ups are not timed exactly."""
+NO_SOJOURN = "not switched on (--sojourn)"
+"""Why packets are not sampled."""
 
 
 class QueueReading(NamedTuple):
@@ -84,6 +88,7 @@ class QueueReading(NamedTuple):
     inflight_histogram: tuple[int, ...] | None
     completion_size_histogram: tuple[int, ...] | None
     completion_interval_histogram: tuple[int, ...] | None
+    sojourn: SojournReading | None = None
 
 
 class NapiReading(NamedTuple):
@@ -120,14 +125,19 @@ class DeviceGone(BpfError):
 
 
 class Engine:
-    """Programs for one target, attached. Raises BpfError when they cannot be compiled, loaded or attached."""
+    """Programs for one target, attached. Raises BpfError when they cannot be compiled, loaded or attached.
 
-    def __init__(self, target: Target, bql: bool):
+    ``sojourn``: also sample packets for the time they wait."""
+
+    def __init__(self, target: Target, bql: bool, sojourn: bool = False):
         self.target, self.bql = target, bql or target.bql
+        self._with_sojourn = sojourn
+        self._sojourns: Sojourns | None = None
         self.bits = StateBits.from_btf()
         self._layout = _QueueLayout()
         self._module = Module(
-            read_program("common.h", "queues.h", "snapshot.c", "events.c", "wake.c"), self._constants()
+            read_program("common.h", "queues.h", *(("sojourn.c",) if sojourn else ()), "snapshot.c", "events.c", "wake.c"),
+            self._constants(),
         )
         try:
             self._open()
@@ -156,6 +166,9 @@ class Engine:
         }
         btf = Btf.vmlinux()
         constants |= _offsets(btf, OFFSETS)
+        if self._with_sojourn:
+            constants |= _offsets(btf, SOJOURN_OFFSETS)
+            constants |= {"SOJOURN": 1, "ARRIVAL": int(arrival_of(target, self.bql))}
         for name in ("DRV_XOFF", "STACK_XOFF", "FROZEN"):
             constants[name] = btf.constant("netdev_queue_state_t", f"__QUEUE_STATE_{name}")
         constants["SIZE_netdev_queue"] = btf.size("netdev_queue")
@@ -176,6 +189,8 @@ class Engine:
         module.attach("on_xmit", "net_dev_xmit")
         module.attach("on_poll", "napi_poll")
         self.wake = _attach_wake(module)
+        if self._with_sojourn:
+            self._sojourns = Sojourns(module, self.target, arrival_of(self.target, self.bql))
         self._snapshots = module.memory("snapshots")
         self._device = module.memory("device")
         self._cells = module.memory("cells")
@@ -189,6 +204,8 @@ class Engine:
         for first in range(0, self.target.queues, CHUNK):
             if self._snapshot(first):
                 raise DeviceGone("the device is not there any more")
+        if self._sojourns:
+            self._sojourns.pace()
 
     def real_queues(self) -> int:
         """TX queues in use at the last snapshot (real_num_tx_queues)."""
@@ -226,7 +243,7 @@ class Engine:
             ring_size if ring_known else None,
             ring_used if ring_known else None,
             driver_ns, driver_stops, bql_ns, bql_stops, any_ns, packets, busy, wakes_driver, wakes_bql, torn,
-            inflight, sizes, intervals,
+            inflight, sizes, intervals, self._sojourns.read(index) if self._sojourns else None,
         )
 
     def napis(self) -> list[NapiReading]:
@@ -252,6 +269,7 @@ class Engine:
             Probe("napi", True),
             Probe("wake", self.wake is not None, self.wake or NO_WAKE),
             Probe("ring", ring, None if ring else "this driver's ring is not known to bqltop"),
+            self._sojourns.probe() if self._sojourns else Probe("sojourn", False, NO_SOJOURN),
         )
 
     def program_fds(self) -> dict[str, int]:
@@ -262,6 +280,8 @@ class Engine:
         """Detach everything. The counters are gone with it."""
         for view in (self._snapshots, self._device, self._cells, self._napis):
             view.release()
+        if self._sojourns:
+            self._sojourns.close()
         self._module.close()
 
 

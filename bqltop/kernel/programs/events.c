@@ -1,8 +1,5 @@
 /* The programs that run for every packet and every poll. They only add up; nothing leaves the kernel. */
 
-#define NETDEV_TX_OK 0
-#define NETDEV_TX_BUSY 0x10
-
 /* Which queue the transmit that is under way on this CPU goes to: after the driver has run, the skb may be freed. */
 struct carried { u64 skb; u32 queue; };
 BPF_PERCPU_ARRAY(carry, struct carried, 1);
@@ -100,6 +97,9 @@ int on_xmit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	}
 	rc = ctx->args[1];
+#if SOJOURN
+	sojourn_xmit(ctx->args[0], queue, rc);
+#endif
 	if (rc == NETDEV_TX_OK)
 		add(cell->packets, 1);
 	else if (rc == NETDEV_TX_BUSY)

@@ -1,5 +1,8 @@
 /* The cells of a TX queue, and the one rule by which time stopped is added up. */
 
+#define NETDEV_TX_OK 0
+#define NETDEV_TX_BUSY 0x10
+
 struct stop {
 	u64 since;	/* CLOCK_MONOTONIC ns up to which the present stop has been added up; 0: not stopped */
 	u64 total_ns;

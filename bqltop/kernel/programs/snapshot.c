@@ -1,7 +1,8 @@
 /* snapshot: the bytes of up to CHUNK TX queues and the occupancy of their rings, in one system call. Attached to nothing,
  * run by BPF_PROG_RUN; works on an idle device, where no event ever fires. */
 
-#define CHUNK 64
+/* Not more than there are: the verifier walks every round of the loop. */
+#define CHUNK (QUEUES < 64 ? QUEUES : 64)
 #define RING_NONE 0
 #define RING_VETH 1
 #define RING_TUN 2
@@ -112,6 +113,9 @@ int snapshot(struct bpf_raw_tracepoint_args *ctx)
 		snap->fault = bpf_probe_read_kernel(snap->txq, SIZE_netdev_queue,
 						    (void *)(TXQ + (u64)queue * SIZE_netdev_queue)) != 0;
 		read_ring(snap, queue);
+#if SOJOURN
+		note_empty(queue, *(u64 *)(snap->txq + OFF_netdev_queue_qdisc), snap->ring_known && !snap->ring_used);
+#endif
 		observe(cell, *(u64 *)(snap->txq + OFF_netdev_queue_state), false);
 		snap->read_at = bpf_ktime_get_ns();
 	}

@@ -1,0 +1,158 @@
+"""Sojourn times: how long sampled packets wait in the qdisc and in the ring (programs/sojourn.c), and how many to sample.
+
+A part of the engine: it shares the engine's compiled text, so that the transmit path carries one program and not two.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections import deque
+from enum import IntEnum
+from typing import NamedTuple
+
+from bqltop.histogram import LOG_LINEAR_CELLS
+from bqltop.kernel.bpf import BpfError, Module
+from bqltop.kernel.target import Ring, Target
+from bqltop.model import Probe
+
+OFFSETS = {
+    "netdev_queue": ("qdisc",),
+    "sk_buff": ("dev",),
+    "Qdisc": ("flags", "q.qlen"),
+}
+"""What programs/sojourn.c needs beside the offsets of the engine."""
+
+PACE_S = 0.1
+"""Time between two adjustments of the sampling rate."""
+FEW, MANY = 250, 1000
+"""Sampled packets per second to stay between. At 0.5 us for the three looks at a sampled packet, MANY is 0.05 % of a CPU."""
+CREDIT = 1000
+"""Packets that may be sampled until the next adjustment: the bound when the packet rate jumps."""
+REMEMBERED = 50
+"""Adjustments that packets may be under way for: 5 s."""
+FIRST_MASK = 0xF
+WIDEST_MASK = 0xFFFF
+_HEAD = struct.Struct("<3Q")
+_CELL = 40 + 2 * LOG_LINEAR_CELLS * 8
+
+
+class Arrival(IntEnum):
+    """What tells that a packet has left the ring (ARRIVAL_* in programs/sojourn.c)."""
+
+    NONE = 0
+    PEER = 1
+    FREED = 2
+
+
+class SojournReading(NamedTuple):
+    """One TX queue: packets ``sampled`` so far, of which ``ended`` were timed to the end and ``lost`` were dropped or
+    mistaken; the rest is under way. Histograms over nanoseconds; ``ring`` is None where no arrival is to be seen."""
+
+    sampled: int
+    ended: int
+    lost: int
+    qdisc: tuple[int, ...]
+    ring: tuple[int, ...] | None
+
+
+def arrival_of(target: Target, bql: bool) -> Arrival:
+    """How the end of a packet's time in the ring shows. A driver with BQL keeps its packets until they are sent."""
+    if target.ring is Ring.VETH:
+        return Arrival.PEER
+    if bql or target.ring is not Ring.NONE:
+        return Arrival.FREED
+    return Arrival.NONE
+
+
+class Pace:
+    """How many packets to sample: the masks that the next packets are compared with. Pure; units: counts, seconds."""
+
+    def __init__(self, now: float):
+        self.mask = FIRST_MASK
+        self._before: deque[int] = deque(maxlen=REMEMBERED)
+        self._since, self._sampled = now, 0
+
+    def due(self, now: float) -> bool:
+        return now - self._since >= PACE_S
+
+    def adjust(self, sampled: int, now: float) -> None:
+        """Take notice of the packets sampled so far: too many halve the share of packets, too few double it."""
+        rate = (sampled - self._sampled) / (now - self._since)
+        self._since, self._sampled = now, sampled
+        self._before.append(self.mask)
+        while rate > MANY and self.mask < WIDEST_MASK:
+            self.mask, rate = self.mask << 1 | 1, rate / 2
+        if rate < FEW:
+            self.mask >>= 1
+
+    @property
+    def match(self) -> int:
+        """The widest of the masks that packets under way may have been sampled by: each is a part of the next wider."""
+        return min(self.mask, *self._before) if self._before else self.mask
+
+
+class Sojourns:
+    """The sampling of one engine. ``why`` says why it is not in force; ``attach`` never raises."""
+
+    def __init__(self, module: Module, target: Target, arrival: Arrival):
+        self._module, self._queues, self._arrival = module, target.queues, arrival
+        self._control = module.memory("sojourn_control")
+        self._cells = module.memory("sojourns")
+        self._cached: list[SojournReading | None] = [None] * target.queues
+        self._pace = Pace(time.monotonic())
+        self._set_control()
+        self.why = self._attach()
+
+    def _attach(self) -> str | None:
+        try:
+            if self._arrival is Arrival.PEER:
+                self._module.attach("on_arrival", "napi_gro_receive_entry")
+            elif self._arrival is Arrival.FREED:
+                self._module.attach("on_arrival", "consume_skb")
+            self._module.attach("on_enqueue", "qdisc_enqueue")
+        except BpfError as error:
+            return str(error)
+        return None
+
+    def pace(self) -> None:
+        """Adjust the share of packets that is sampled; to be called often, does something once each PACE_S."""
+        now = time.monotonic()
+        if self._pace.due(now):
+            self._pace.adjust(sum(self._head(queue)[0] for queue in range(self._queues)), now)
+            self._set_control()
+
+    def _set_control(self) -> None:
+        struct.pack_into("<QQq", self._control, 0, self._pace.mask, self._pace.match, CREDIT)
+
+    def _head(self, queue: int) -> tuple[int, int, int]:
+        return _HEAD.unpack_from(self._cells, queue * _CELL)
+
+    def read(self, queue: int) -> SojournReading:
+        """One queue's counts and distributions now. Reading cells takes time: a queue that has not moved is not read."""
+        head, cached = self._head(queue), self._cached[queue]
+        if cached is not None and cached[:3] == head:
+            return cached
+        at = queue * _CELL + 40
+        cells = self._cells[at : at + 2 * LOG_LINEAR_CELLS * 8].cast("Q").tolist()
+        ring = tuple(cells[LOG_LINEAR_CELLS:]) if self._arrival is not Arrival.NONE else None
+        reading = SojournReading(*head, tuple(cells[:LOG_LINEAR_CELLS]), ring)
+        self._cached[queue] = reading
+        return reading
+
+    def probe(self) -> Probe:
+        """Whether it is in force, and what it cannot see."""
+        if self.why:
+            return Probe("sojourn", False, self.why)
+        return Probe("sojourn", True, _SEEN[self._arrival])
+
+    def close(self) -> None:
+        for view in (self._control, self._cells):
+            view.release()
+
+
+_SEEN = {
+    Arrival.PEER: "sampled: from the qdisc to the driver to the peer",
+    Arrival.FREED: "sampled: from the qdisc to the driver until it frees the packet",
+    Arrival.NONE: "sampled: the wait in the qdisc only; when this driver lets go of a packet cannot be seen",
+}
