@@ -15,6 +15,8 @@ from bqltop.tui.run import run
 from bqltop.tui.screens.help import HelpScreen
 from bqltop.tui.screens.live import LiveScreen
 from bqltop.tui.terminal import TerminalDriver
+from bqltop.tui.tuner_side import TunerSide
+from bqltop.tui.tuning import Tuning
 from bqltop.tui.watcher import Watcher
 
 __all__ = ["BqltopApp", "run"]
@@ -27,8 +29,9 @@ LONGEST_WAIT_S = 1.0
 
 
 class BqltopApp(App[int]):
-    """``source`` yields samples (see bqltop.source); ``tuner``, ``devices`` and ``recorder`` are what later panels
-    work with, None where there is none. The source is closed by ``bqltop.tui.run``, not here."""
+    """``source`` yields samples (see bqltop.source); ``tuner`` makes the tuner of the device a sample is of (see
+    bqltop.tuning.session), ``policy`` is what leaving does with changes in force; ``devices`` and ``recorder`` are
+    what later panels work with. Each is None where there is none. The source is closed by ``bqltop.tui.run``, not here."""
 
     CSS_PATH = Path(__file__).parent / "bqltop.tcss"
     ENABLE_COMMAND_PALETTE = False
@@ -37,33 +40,37 @@ class BqltopApp(App[int]):
         Binding("ctrl+c", "quit", "quit", priority=True),
         Binding("ctrl+z", "suspend_process", "suspend", priority=True),
         Binding("question_mark,h,f1", "help", "help"),
+        Binding("t", "tune", "tune"),
         Binding("plus,equals_sign", "faster(1)", "refresh more often"),
         Binding("minus", "faster(-1)", "refresh less often"),
     ]
 
-    def __init__(self, source, *, interval_s: float | None = None, tuner=None, devices=None, recorder=None,
-                 read_only: bool = False, driver_class=TerminalDriver) -> None:
+    def __init__(self, source, *, interval_s: float | None = None, tuner=None, policy: str | None = None,
+                 devices=None, recorder=None, read_only: bool = False, driver_class=TerminalDriver) -> None:
         super().__init__(driver_class=driver_class)
         self.animation_level = "none"
-        self.source, self.tuner, self.devices, self.recorder = source, tuner, devices, recorder
+        self.source, self.devices, self.recorder = source, devices, recorder
         self.interval_s = interval_s or source.interval
         self.failure: BaseException | None = None
         self._draw_after = 0.0
         self.feed = Feed(source.description, read_only)
         self.live = LiveScreen(self.feed)
         self.watcher = Watcher(source, self.interval_s, self.post_message)
+        self.tuner = TunerSide(self, Tuning(tuner, policy))
 
     def get_default_screen(self) -> LiveScreen:
         return self.live
 
     def on_mount(self) -> None:
         self.watcher.start()
+        self.tuner.start()
 
     # -- samples -------------------------------------------------------------------------------------------------
 
     def on_samples_arrived(self, message: SamplesArrived) -> None:
         for sample in self.watcher.drain():
             self.feed.take(sample)
+            self.tuner.tuning.take(sample)
         # Under another screen nothing of the live view is seen: not worth drawing.
         if self.screen is self.live and time.monotonic() >= self._draw_after:
             self.draw_now()
@@ -106,7 +113,11 @@ class BqltopApp(App[int]):
     # -- keys ----------------------------------------------------------------------------------------------------
 
     async def action_quit(self) -> None:
-        self.exit(0)
+        self.tuner.ask(lambda: self.exit(0))
+
+    async def action_tune(self) -> None:
+        """Open or close the tuning panel."""
+        await self.tuner.toggle()
 
     def action_help(self) -> None:
         self.push_screen(HelpScreen())

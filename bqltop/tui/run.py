@@ -31,6 +31,8 @@ def run(app: BqltopApp) -> int:
     finally:
         app.source.close()
         app.stop_watching()
+        for sentence in app.tuner.end():
+            print(f"bqltop: not taken back: {sentence}", file=sys.stderr)
     if app.failure is not None:
         _tell(app.failure)
         return 1

@@ -15,11 +15,11 @@ import sys
 import time
 from collections.abc import Iterator
 
+from bqltop.arguments import add_place, place
 from bqltop.cli import Fault
 from bqltop.format import printable
-from bqltop.kernel import netns
+from bqltop.tuning import session
 from bqltop.tuning.changes import Change, Plan
-from bqltop.tuning.journal import Journal, NoJournal
 from bqltop.tuning.knobs import BadValue, Setting
 from bqltop.tuning.recover import describe
 from bqltop.tuning.tuner import Tuner, guarded
@@ -32,13 +32,12 @@ LONGEST_TRIAL_S = 3600.0
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("device", metavar="DEV", help="name or index of the device")
     parser.add_argument("assignments", metavar="KNOB=VALUE", nargs="*", help="what to set; none lists all knobs")
-    parser.add_argument("--netns", metavar="NAME", help="network namespace it is in (a name, or a path)")
+    add_place(parser)
     parser.add_argument("--queue", type=_whole, metavar="N", help="BQL knobs of this TX queue only (default: of all)")
     parser.add_argument("--trial", type=_trial, metavar="SECONDS", help="take everything back after this time")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done, as shell commands")
     parser.add_argument("--json", action="store_true", help="one JSON object (docs/tuning.md)")
-    parser.add_argument("--read-only", action="store_true", help="refuse to change anything")
-    parser.add_argument("--no-journal", action="store_true", help="leave no trace of the change, and no way to restore it")
+    session.add_caution(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -71,9 +70,8 @@ def parse_assignments(words: list[str]) -> dict[str, str]:
 def open_tuner(arguments: argparse.Namespace) -> Iterator[Tuner]:
     """The tuner the arguments mean. Raises Fault in one line for everything that is wrong with them."""
     try:
-        ns = netns.resolve(arguments.netns) if arguments.netns else None
-        journal = NoJournal() if arguments.no_journal else Journal()
-        tuner = Tuner(arguments.device, ns, journal, read_only=arguments.read_only)
+        journal = session.journal(arguments)
+        tuner = Tuner(arguments.device, place(arguments), journal, read_only=arguments.read_only)
     except OSError as error:
         raise Fault(printable(error.strerror or str(error))) from None
     with tuner:
