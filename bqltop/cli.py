@@ -61,7 +61,9 @@ def _run(command: str, arguments: list[str]) -> int:
         parser.add_argument("--version", action="version", version=f"bqltop {__version__}")
     module.configure(parser)
     run: Callable[[argparse.Namespace], int] = module.run
-    return run(parser.parse_intermixed_args(arguments))
+    # parse_intermixed_args() forgets the "--" on its way to the second of its two passes: a device "-x" were an option.
+    parse = parser.parse_args if "--" in arguments else parser.parse_intermixed_args
+    return run(parse(arguments))
 
 
 def _overview() -> str:

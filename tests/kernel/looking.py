@@ -80,3 +80,32 @@ def window_over(sampler, seconds: float) -> Window:
     window = between(older, sampler.sample())
     assert window is not None
     return window
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def bqltop(*words: str, before: tuple[str, ...] = (), patch: str = "", **options) -> subprocess.CompletedProcess[str]:
+    """Runs bqltop to its end, without a terminal. ``before``: words of a command that runs it (setpriv ...);
+    ``patch``: Python run in it first, to take something away."""
+    import sys
+
+    code = f"{patch}\nimport sys\nfrom bqltop.cli import main\nsys.exit(main(sys.argv[1:]))"
+    settings = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": 60, "cwd": ROOT} | options
+    return subprocess.run([*before, sys.executable, "-c", code, *words], **settings)
+
+
+def one_object(done: subprocess.CompletedProcess[str]) -> dict:
+    """The one JSON line that a run must have printed, and nothing else."""
+    assert (done.returncode, done.stderr) == (0, "")
+    (line,) = done.stdout.splitlines()
+    return json.loads(line)
+
+
+def one_line(done: subprocess.CompletedProcess[str]) -> str:
+    """What a run that was refused must have said: one line on standard error, status 2."""
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("\n")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("bqltop: ")
+    return line

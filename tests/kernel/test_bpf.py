@@ -56,7 +56,7 @@ def edges() -> list[int]:
     return sorted(value for value in near | sizes if 0 <= value < 1 << 64)
 
 
-def test_the_cells_of_the_eBPF_programs_are_those_of_python(module):  # noqa: N802
+def test_the_cells_of_the_eBPF_programs_are_those_of_python(module):
     cell_of = module(CELLS).runner("cell_of")
     values = edges()
     assert len(values) > 3000
