@@ -5,7 +5,8 @@ was made anew, the user set a knob) arrive in ``Sample.events`` or are added to 
 
 Kinds: ``stop`` (a queue stopped for long), ``watchdog``, ``limit`` (it jumped), ``drops`` (a burst began or ended),
 ``stall`` (nothing completes), ``setting`` (a knob was turned), ``probe`` (a source of figures lost or back), ``missed``
-(samples not taken), and from elsewhere ``device``, ``queues``, ``moved``, ``followed`` and whatever a later version adds.
+(samples not taken). What happens to the device itself (bqltop.lifecycle: up, mtu, qdisc, deleted, ...) comes with the
+samples.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from bqltop import format as fmt
 from bqltop.model import Event, QueueSample, Sample, Unit
 from bqltop.window import Window
 
-KINDS = ("stop", "watchdog", "limit", "drops", "stall", "setting", "probe", "missed", "device", "queues", "moved", "followed")
+KINDS = ("stop", "watchdog", "limit", "drops", "stall", "setting", "probe", "missed")
+"""What the detector finds. A log holds others too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Thresholds:
 
 
 KNOBS = ("limit_min", "limit_max", "hold_time_ms", "stall_threshold_ms")
-DEVICE_KNOBS = ("mtu", "tx_queue_len", "qdisc", "napi_mode")
+DEVICE_KNOBS = ("napi_mode",)
 OURS_MS = 3000
 """How long after ``Detector.ours`` a change still counts as the one announced: two samples at the slowest usual rate."""
 

@@ -147,8 +147,8 @@ def test_somebody_elses_settings_and_ours():
         found += detector.feed(item, between(before, item))
         before = item
     assert texts(found, "setting") == ["somebody set limit_min 8 -> 16"]
-    wide = [sample(0), replace(sample(1), device=replace(sample(1).device, mtu=9000))]
-    assert texts(detected(wide), "setting") == ["somebody set mtu 1500 -> 9000"]
+    off = [sample(0), replace(sample(1), device=replace(sample(1).device, napi_mode=False))]
+    assert texts(detected(off), "setting") == ["somebody set napi_mode True -> False"]
 
 
 def test_probes_lost_and_back():

@@ -1,0 +1,56 @@
+"""A source that records what passes through it, with the events found on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from bqltop.eventlog import Detector
+from bqltop.model import Event, Sample
+from bqltop.recording.writer import Recorder
+from bqltop.window import between
+
+
+class Recorded:
+    """Hands on ``source``'s samples unchanged and gives them to ``recorder``, each after the events that were found in it.
+
+    ``tell`` is called once, with one line, when the recording stops by itself (a full disk). Everything else
+    (``interval``, ``description``, ``close``) is the source's own.
+    """
+
+    def __init__(self, source, recorder: Recorder, tell: Callable[[str], object] = lambda line: None) -> None:
+        self.source, self.recorder = source, recorder
+        self._tell, self._told = tell, False
+        self._detectors: dict[int, Detector] = {}
+        self._before: dict[int, Sample] = {}
+
+    def __getattr__(self, name: str):
+        return getattr(self.source, name)
+
+    @property
+    def interval(self) -> float:
+        return self.source.interval
+
+    @interval.setter
+    def interval(self, seconds: float) -> None:
+        self.source.interval = seconds
+
+    def event(self, event: Event) -> None:
+        """Record an event that only the caller knows of (a knob was turned)."""
+        self.recorder.event(event)
+
+    def every(self, interval_s: float | None = None) -> Iterator[Sample]:
+        for sample in self.source.every(interval_s):
+            self.take(sample)
+            yield sample
+
+    def take(self, sample: Sample) -> None:
+        """Record a sample and the events found in it."""
+        detector = self._detectors.setdefault(sample.stream, Detector())
+        before, self._before[sample.stream] = self._before.get(sample.stream), sample
+        for event in detector.feed(sample, between(before, sample)):
+            if event not in sample.events:
+                self.recorder.event(event)
+        self.recorder.sample(sample)
+        if self.recorder.stopped and not self._told:
+            self._told = True
+            self._tell(self.recorder.stopped)

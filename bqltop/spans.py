@@ -1,0 +1,116 @@
+"""A recording cut into spans at each change of the set-up, and what can be said of each span. Pure."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import isnan
+
+from bqltop import histogram
+from bqltop.charted import Charted, combined
+from bqltop.model import Event, Sample
+from bqltop.window import Window, between, comparable
+
+CUTTING = frozenset(("setting", "mtu", "txqueuelen", "qdisc", "xdp", "queues", "up", "down", "returned", "peer", "reset"))
+"""Kinds of events that change the set-up: figures from before and after must not be mixed."""
+SHORTEST_S = 2.0
+"""Changes closer together than this are taken for one (a setting turned on every queue, a value typed digit by digit)."""
+
+DISTRIBUTIONS = (
+    "inflight_histogram",
+    "completion_size_histogram",
+    "completion_interval_histogram",
+    "qdisc_sojourn_histogram",
+    "ring_sojourn_histogram",
+)
+
+
+@dataclass(slots=True)
+class Span:
+    """Samples between two changes. ``cause`` are the events that began it. ``figures`` holds every sample's value of the
+    charted figures, all queues combined; ``cells`` the distributions of the span, all queues added up;
+    ``ring`` counts samples by ring occupancy; ``window`` goes from its first to its last comparable sample."""
+
+    cause: tuple[Event, ...] = ()
+    samples: int = 0
+    seconds: float = 0.0
+    first: Sample | None = None
+    last: Sample | None = None
+    figures: dict[str, array] = field(default_factory=dict)
+    cells: dict[str, list[int]] = field(default_factory=dict)
+    ring: dict[int, int] = field(default_factory=dict)
+    window: Window | None = None
+    _base: Sample | None = None
+
+    def add(self, before: Sample | None, sample: Sample, columns: dict[str, Sequence[float]]) -> None:
+        """Take a sample with its charted columns; ``before`` is the sample before it."""
+        self.first, self.last = self.first or sample, sample
+        self.samples += 1
+        if not comparable(before, sample):
+            self._close(before)
+            self._base = sample
+            return
+        self._base = self._base or before
+        self.seconds += (sample.monotonic_ns - before.monotonic_ns) / 1e9
+        for id, row in columns.items():
+            value = combined(id, row)
+            if not isnan(value):
+                self.figures.setdefault(id, array("d")).append(value)
+        for queue in sample.queues:
+            if queue.ring_used is not None:
+                self.ring[queue.ring_used] = self.ring.get(queue.ring_used, 0) + 1
+
+    def _close(self, last: Sample | None) -> None:
+        """End a stretch of comparable samples: what the distributions grew by goes to the span's."""
+        base, self._base = self._base, None
+        if base is None or last is None or not comparable(base, last):
+            return
+        older = {queue.index: queue for queue in base.queues}
+        for queue in last.queues:
+            for name in DISTRIBUTIONS:
+                then = older.get(queue.index)
+                grown = histogram.difference(getattr(queue, name), then and getattr(then, name))
+                if grown and any(grown):
+                    total = self.cells.setdefault(name, [0] * len(grown))
+                    self.cells[name] = [a + b for a, b in zip(total, grown, strict=True)]
+        self.window = between(base, last) or self.window
+
+    def finish(self) -> Span:
+        """To be called once after the last sample."""
+        self._close(self.last)
+        return self
+
+    def values(self, id: str) -> list[float]:
+        """A figure's values in ascending order; empty where it was not to be had."""
+        return sorted(self.figures.get(id, ()))
+
+    def mean(self, id: str) -> float | None:
+        values = self.figures.get(id)
+        return sum(values) / len(values) if values else None
+
+    def percentile(self, name: str, share: float) -> float | None:
+        """A percentile of a distribution, in its own unit."""
+        return histogram.percentile(self.cells.get(name), share)
+
+
+def rank(values: Sequence[float], share: float) -> float | None:
+    """The value at a share (0..1) of sorted ``values``; None where there are none."""
+    return values[min(len(values) - 1, int(share * len(values)))] if values else None
+
+
+def cut(samples: Iterable[Sample]) -> Iterator[Span]:
+    """The spans of one device's samples. A change too soon after the one before belongs to the same cut."""
+    charted = Charted()
+    span, before = Span(), None
+    for sample in samples:
+        causes = tuple(event for event in sample.events if event.kind in CUTTING)
+        if causes and span.seconds >= SHORTEST_S:
+            yield span.finish()
+            span = Span(cause=causes)
+        elif causes:
+            span.cause += causes
+        span.add(before, sample, charted.columns(sample))
+        before = sample
+    if span.samples:
+        yield span.finish()

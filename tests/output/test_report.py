@@ -1,0 +1,199 @@
+"""A report says what was set up, what changed when, and what the figures were on either side of it."""
+
+import argparse
+from dataclasses import replace
+
+import pytest
+from made_up import cells, queue, sample, samples
+
+from bqltop import report_command
+from bqltop.model import Event
+from bqltop.recording import Recorder
+from bqltop.recording.when import moment
+from bqltop.report import bars, report, table
+from bqltop.spans import cut
+
+
+def tuned():
+    """10 s at limit 128, then limit_min is set and the limit is 8; the ring drains."""
+    items = []
+    for tick in range(200):
+        late = tick >= 100
+        one = queue(0, tick, limit=8 if late else 128, limit_min=8 if late else 0, ring_used=8 if late else 250,
+                    inflight_histogram=cells(c7=1000 * max(0, tick - 99), c24=1000 * min(tick, 99)))
+        made = sample(tick, queues=(one,))
+        events = (Event(made.time_ns, "setting", "you: limit_min 0 -> 8"),) if tick == 100 else ()
+        items.append(replace(made, events=events))
+    return items
+
+
+def row(text, title):
+    found = [line for line in text.splitlines() if line.startswith(f"| {title} ")]
+    assert found, title
+    return [cell.strip() for cell in found[0].strip("| ").split("|")][1:]
+
+
+def test_figures_before_and_after_a_change():
+    text = report(tuned(), {"about": {"kernel": "7.3.0"}, "bqltop": "0.1.0"})
+    assert "| +10.0 s" in text
+    assert row(text, "limit") == ["128", "8"]
+    assert row(text, "inflight at transmit") == ["144 / 144", "7 / 7"]
+    assert row(text, "packets/s") == ["10k", "10k"]
+    assert row(text, "stopped") == ["50.0 %", "50.0 %"]
+    assert row(text, "dark buffer")[1] == "800 us"
+    assert "kernel 7.3.0" in text
+    assert "veth0 (veth) in netns blue, peer eth0 in netns red" in text
+    assert "128..255 |####" in text
+    assert "## What it says\n\n- span 1: " in text
+
+
+def test_changes_close_together_are_one_cut():
+    items = [replace(item, events=(Event(item.time_ns, "setting", f"set {n}"),)) if 50 <= n < 60 else item
+             for n, item in enumerate(samples(100))]
+    spans = list(cut(items))
+    assert [span.samples for span in spans] == [50, 50]
+    assert len(spans[1].cause) == 10
+    assert "and 6 more changes" in report(items)
+
+
+def test_counters_that_begin_anew_spoil_nothing():
+    items = [*samples(30), sample(30, present=False), *(replace(sample(t), epoch=1, time_ns=sample(t).time_ns + 4 * 10**9,
+             monotonic_ns=sample(t).monotonic_ns + 4 * 10**9) for t in range(30))]  # fmt: skip
+    (span,) = cut(items)
+    assert sum(span.cells["inflight_histogram"]) == 29_000 + 29_000
+    assert span.seconds == pytest.approx(5.8)
+    assert max(span.values("packets_per_s")) == pytest.approx(10_000)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_very_short_recording(count):
+    assert "# bqltop report: veth0" in report(samples(count))
+
+
+def test_no_samples():
+    with pytest.raises(ValueError, match="no samples"):
+        report([])
+
+
+def test_a_device_with_nothing_to_tell():
+    bare = [replace(sample(t), queues=(), qdiscs=(), napis=(), link=None, probes=(), own=None) for t in range(30)]
+    text = report(bare, {"about": "nonsense", "bqltop": 5})
+    assert "none on this driver" in text
+    assert "## Distribution" not in text
+
+
+def test_without_bql_the_ring_is_shown():
+    bare = [sample(t, queues=(queue(0, t, limit=None, inflight_histogram=None),)) for t in range(30)]
+    text = report(bare)
+    assert "packets in the ring at each sample" in text
+
+
+def test_many_queues_and_many_spans():
+    items = []
+    for tick in range(400):
+        made = sample(tick, 20)
+        items.append(replace(made, events=(Event(made.time_ns, "setting", "x"),)) if tick % 40 == 0 else made)
+    text = report(items)
+    assert " span 10 |" in text
+    assert "12 more queues" in text
+
+
+def test_what_comes_from_outside_cannot_break_the_text():
+    odd = [replace(item, device=replace(item.device, name="a|b\x1b[2J")) for item in samples(3)]
+    odd[1] = replace(odd[1], events=(Event(odd[1].time_ns, "setting", "a|b\x1b\nc"),))
+    text = report(odd, {"about": {"kernel": "\x1b]0;x\x07"}}, notice="\x1b")
+    assert "\x1b" not in text
+    assert "a\\|b\\x1b" in text
+
+
+def test_lines_fit_a_mail():
+    text = report(tuned(), {"about": {"words": "word " * 100}})
+    prose = [line for line in text.splitlines() if not line.startswith("|")]
+    assert max(map(len, prose)) <= 78
+
+
+def test_bars_and_tables():
+    assert bars([0] * 160) == "    (nothing)\n"
+    assert bars(cells(c0=1, c1=3)).splitlines()[0].split() == ["0", "|##########", "|", "25.0", "%"]
+    assert table(("a", "b"), [("x", 10)], left=(0,)) == "| a   |   b |\n| --- | --: |\n| x   |  10 |\n"
+
+
+# ---- the command
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "x.gz"
+    with Recorder(path, about={"kernel": "7.3"}) as recorder:
+        for one in tuned():
+            recorder.sample(one)
+    return path
+
+
+def run(*words):
+    parser = argparse.ArgumentParser()
+    report_command.configure(parser)
+    return report_command.run(parser.parse_args([str(word) for word in words]))
+
+
+def test_the_command(path, capsys):
+    assert run(path) == 0
+    assert row(capsys.readouterr().out, "limit") == ["128", "8"]
+    assert run(path, "--from", "+12s", "--to=-1s") == 0
+    assert row(capsys.readouterr().out, "limit") == ["8"]
+
+
+@pytest.mark.parametrize(("words", "message"), [(["--from", "soon"], "no time"), (["--from", "+1h"], "no samples")])
+def test_wrong_times_are_one_line(path, capsys, words, message):
+    assert run(path, *words) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_wrong_file_is_one_line(tmp_path, capsys):
+    assert run(tmp_path / "none") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_several_devices_have_a_report_each(tmp_path, capsys):
+    path = tmp_path / "x"
+    with Recorder(path) as recorder:
+        for one in samples(30):
+            recorder.sample(one)
+            recorder.sample(replace(one, stream=1, device=replace(one.device, name="veth9")))
+    assert run(path) == 0
+    out = capsys.readouterr().out
+    assert out.count("# bqltop report: veth0\n") == out.count("# bqltop report: veth9\n") == 1
+
+
+def test_damage_further_on_is_said(path, tmp_path, capsys):
+    import gzip
+
+    broken = tmp_path / "y.jsonl"
+    broken.write_bytes(gzip.decompress(path.read_bytes()).replace(b'"queued":150018', b'"queued":[]'))
+    assert run(broken) == 0
+    assert "sample 151: sample.queues.queued is not a 64-bit whole number; the report ends there" in capsys.readouterr().out
+
+
+# ---- times
+
+
+SPAN = (1_790_000_000_000_000_000, 1_790_000_600_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "after_s"),
+    [("+90", 90), ("+90s", 90), ("+1.5m", 90), ("+250ms", 0.25), ("-1min", 540), ("2026-09-21T14:14:20+00:00", 60),
+     ("14:14:20", 60), ("14:14:20.5", 60.5), ("14:15", 100), ("14:13:19", 86_399)],
+)  # fmt: skip
+def test_moments(text, after_s):
+    from datetime import UTC
+
+    assert moment(text, SPAN, UTC) == SPAN[0] + int(after_s * 1e9)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "25:00:00", "99:99", "2026-13-01", "+", "9999999-01-01"])
+def test_what_is_no_moment(text):
+    with pytest.raises(ValueError, match="is no time"):
+        moment(text, SPAN)
