@@ -67,7 +67,7 @@ class TunerSide:
         if live.query(TunePanel):
             await self.close()
             return
-        panel = TunePanel(PANEL, self.tuning, self.run, self._app.action_tune)
+        panel = TunePanel(PANEL, self.tuning, self.run, self.close)
         await live.open_side(panel)
         panel.focus()
         if self.tuning.tunable:

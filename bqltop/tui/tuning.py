@@ -103,6 +103,10 @@ class Tuning:
         with self._lock:
             self.state = replace(self.state, **changes)
 
+    def _quiet(self, **changes) -> None:
+        """Drop the draft and what was said last, and change the state."""
+        self._set(**(QUIET | changes))
+
     # -- the device ----------------------------------------------------------------------------------------------
 
     def take(self, sample: Sample) -> None:
@@ -173,13 +177,13 @@ class Tuning:
     def move(self, by: int) -> None:
         """Another knob; a draft is dropped."""
         last = len(self.state.settings) - 1
-        self._set(**QUIET, selected=max(0, min(last, self.state.selected + by)))
+        self._quiet(selected=max(0, min(last, self.state.selected + by)))
 
     def choose_queue(self, by: int) -> None:
         """All queues, queue 0, queue 1, ... ; the knobs have to be loaded anew."""
         count = len(self._sample.queues) if self._sample else 0
         place = (-1 if self.state.queue is None else self.state.queue) + by
-        self._set(**QUIET, queue=None if place < 0 else min(place, count - 1) if count else None)
+        self._quiet(queue=None if place < 0 else min(place, count - 1) if count else None)
 
     def step(self, direction: int) -> None:
         """The next sensible value, from the draft on if there is one."""
@@ -213,7 +217,7 @@ class Tuning:
     def cancel(self) -> bool:
         """Drop what is being changed; False when nothing was."""
         had = self.state.draft is not None or self.state.message is not None
-        self._set(**QUIET)
+        self._quiet()
         return had
 
     def _draft(self, text: str) -> None:
@@ -259,7 +263,7 @@ class Tuning:
         self._set(busy=True)
         change = self.tuner.apply(plan, TRIAL_S if trial or plan.cuts_traffic else None)
         self.load()
-        self._set(**QUIET, busy=False)
+        self._quiet(busy=False)
         if change.refused:
             self._set(refusal=(plan.knob.id, change.sentence))
             return []
@@ -318,7 +322,7 @@ class Tuning:
         if not backs:
             return []
         self.load()
-        self._set(**QUIET, message=backs[-1].sentence)
+        self._quiet(message=backs[-1].sentence)
         return self._changed([back for back in backs if not back.refused] or backs[-1:])
 
     # -- what it did ---------------------------------------------------------------------------------------------

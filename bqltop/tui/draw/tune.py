@@ -17,6 +17,9 @@ TWO_COLUMNS = 76
 """From this width on the knobs stand at the left and all else beside them."""
 LEAST_KNOBS = 4
 CHANGES_SHOWN = 4
+TITLE, VALUE, PERCENT = 14, 8, 7
+SHORT = {"within the noise": "noise", "stands out": "moved", "better": "better", "worse": "worse"}
+"""Verdicts for a narrow panel."""
 _FORMATS = {"/s": fmt.rate, "share": fmt.share, "s": fmt.seconds}
 
 
@@ -194,23 +197,19 @@ def _effect(state: State, width: int) -> list[Strip]:
     if not shown:
         return [*lines, Line((" measuring ...", palette.DIM)).strip(width)]
     seconds = shown[0].seconds
-    verdict = width - 45
-    head = Line((left(" median of seconds", 18), palette.DIM), (right(f"{seconds[0]} s", 9), palette.DIM),
-                (right(f"{seconds[1]} s", 9), palette.DIM), (right("diff", 8), palette.DIM))  # fmt: skip
-    return [*lines, head.strip(width), *(_figure(one, width, verdict) for one in shown)]
+    head = Line((left(" medians of", TITLE), palette.DIM), (right(f"{seconds[0]} s", VALUE), palette.DIM),
+                (right(f"{seconds[1]} s", VALUE), palette.DIM), (right("diff", PERCENT), palette.DIM))  # fmt: skip
+    return [*lines, head.strip(width), *(_figure(one, width) for one in shown)]
 
 
-def _figure(one: Effect, width: int, room: int) -> Strip:
+def _figure(one: Effect, width: int) -> Strip:
     show = _FORMATS.get(one.figure.unit, fmt.count)
     style = _verdict_style(one)
     percent = "-" if one.percent is None else f"{one.percent:+.0f} %"
-    line = Line((left(f" {one.figure.title}", 18), palette.TEXT), (right(show(one.before), 9), palette.TEXT),
-                (right(show(one.after), 9), palette.TEXT), (right(percent, 8), style))  # fmt: skip
-    if room >= 14:
-        line.add(" " + left(one.verdict, room), style)
-    elif one.stands_out:
-        line.add(" *", style)
-    return line.strip(width)
+    line = Line((left(f" {one.figure.title}", TITLE), palette.TEXT), (right(show(one.before), VALUE), palette.TEXT),
+                (right(show(one.after), VALUE), palette.TEXT), (right(percent, PERCENT), style))  # fmt: skip
+    room = width - line.width - 1
+    return line.add(" " + left(one.verdict if room >= 18 else SHORT.get(one.verdict, ""), room), style).strip(width)
 
 
 def _verdict_style(one: Effect) -> Style:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
 from textual import events
@@ -40,7 +40,7 @@ class TunePanel(Panel, can_focus=True):
         Binding("escape", "back", "leave the value, or close"),
     ]
 
-    def __init__(self, id: str, tuning: Tuning, run: Callable[..., None], close: Callable[[], object]) -> None:
+    def __init__(self, id: str, tuning: Tuning, run: Callable[..., None], close: Callable[[], Awaitable[None]]) -> None:
         super().__init__(id)
         self.tuning = tuning
         self._run, self._close = run, close
@@ -116,8 +116,8 @@ class TunePanel(Panel, can_focus=True):
     def action_restore(self) -> None:
         self._run(self.tuning.restore)
 
-    def action_back(self) -> None:
+    async def action_back(self) -> None:
         if self.tuning.cancel():
             self.redraw()
         else:
-            self._close()
+            await self._close()
