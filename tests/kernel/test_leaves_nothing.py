@@ -1,0 +1,229 @@
+"""However `bqltop DEV` and `bqltop demo` end: no eBPF program, no namespace, no process, and the terminal as it was."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import itertools
+import os
+import pty
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import PREFIX, marked_processes, namespaces
+from looking import ROOT, wait_until
+
+from bqltop.lab.scope import PREFIX_VARIABLE
+from bqltop.lab.xdp import bpf
+
+pytestmark = pytest.mark.usefixtures("require_root")
+
+BPF_PROG_GET_FD_BY_ID = 13  # enum bpf_cmd
+DRAWN = b"TX queues"
+LEFT_ALTERNATE, CURSOR_SHOWN = b"\x1b[?1049l", b"\x1b[?25h"
+BROKEN_DRAWING = """
+from bqltop.tui.draw import panels
+def broken(*arguments, **words):
+    raise ZeroDivisionError("a bug in drawing")
+panels.qdiscs = broken
+"""
+_serial = itertools.count(1)
+
+
+def program_exists(number: int) -> bool:
+    """Whether the kernel still has an eBPF program with this id (ids are not used again soon)."""
+    try:
+        os.close(bpf(BPF_PROG_GET_FD_BY_ID, struct.pack("=III", number, 0, 0)))
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            return False
+        raise
+    return True
+
+
+def programs_of(pid: int) -> set[int]:
+    """Ids of the eBPF programs that a process holds."""
+    found = set()
+    for path in Path(f"/proc/{pid}/fdinfo").iterdir():
+        for line in path.read_text().splitlines():
+            if line.startswith("prog_id:"):
+                found.add(int(line.split()[1]))
+    return found
+
+
+class Session:
+    """bqltop on a pty of its own as its controlling terminal, with a mark that all it starts inherits."""
+
+    def __init__(self, *words: str, patch: str = "") -> None:
+        self.mark, self.output = f"{PREFIX}k{next(_serial)}", b""
+        code = f"{patch}\nimport sys\nfrom bqltop.cli import main\nsys.exit(main(sys.argv[1:]))"
+        environment = os.environ | {"TERM": "xterm-256color", PREFIX_VARIABLE: self.mark}
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.chdir(ROOT)
+            os.execve(sys.executable, [sys.executable, "-c", code, *words], environment)
+        self.before = termios.tcgetattr(self.terminal)
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+
+    def read(self, seconds: float) -> None:
+        if self.terminal >= 0 and select.select([self.terminal], [], [], seconds)[0]:
+            try:
+                self.output += os.read(self.terminal, 65536)
+            except OSError:  # nobody has it open on the other side any more
+                time.sleep(seconds)
+
+    def wait_until_drawn(self) -> None:
+        deadline = time.monotonic() + 30
+        while DRAWN not in self.output:
+            assert time.monotonic() < deadline, f"nothing was drawn; last: {self.output[-500:]!r}"
+            self.read(0.1)
+
+    def status(self) -> int:
+        """The exit status (negative: the signal that killed it)."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            done, status = os.waitpid(self.pid, os.WNOHANG)
+            if done:
+                self.pid = 0
+                self.read(0.1)
+                return os.waitstatus_to_exitcode(status)
+            self.read(0.05)
+            if self.terminal < 0:
+                time.sleep(0.05)
+        raise AssertionError(f"it did not end; last: {self.output[-500:]!r}")
+
+    def hang_up(self) -> None:
+        os.close(self.terminal)
+        self.terminal = -1
+
+    def end(self) -> None:
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        if self.terminal >= 0:
+            os.close(self.terminal)
+
+
+@pytest.fixture
+def start() -> Iterator:
+    """`start("demo", patch="...")`: a Session."""
+    sessions = []
+
+    def make(*words: str, patch: str = "") -> Session:
+        sessions.append(Session(*words, patch=patch))
+        return sessions[-1]
+
+    yield make
+    for session in sessions:
+        session.end()
+
+
+def leave(session: Session, way: str) -> None:
+    """End it the named way."""
+    match way:
+        case "q":
+            os.write(session.terminal, b"q")
+        case "Ctrl-C":
+            os.write(session.terminal, b"\x03")
+        case "SIGTERM" | "SIGHUP" | "SIGKILL":
+            os.kill(session.pid, getattr(signal, way))
+        case "closed terminal":
+            session.hang_up()
+
+
+STATUS = {
+    "q": {0},
+    "Ctrl-C": {0, 130},
+    "SIGTERM": {128 + signal.SIGTERM},
+    "SIGHUP": {128 + signal.SIGHUP},
+    "closed terminal": {1, 128 + signal.SIGHUP},
+    "SIGKILL": {-signal.SIGKILL},
+}
+
+
+def assert_nothing_left(session: Session, programs: set[int]) -> None:
+    assert wait_until(lambda: not any(map(program_exists, programs))), "eBPF programs are left"
+    assert wait_until(lambda: not marked_processes(session.mark)), marked_processes(session.mark)
+    assert wait_until(lambda: not namespaces(session.mark)), namespaces(session.mark)
+
+
+def assert_terminal_restored(session: Session) -> None:
+    assert LEFT_ALTERNATE in session.output
+    assert CURSOR_SHOWN in session.output
+    assert session.output.rindex(LEFT_ALTERNATE) > session.output.rindex(DRAWN)
+    assert termios.tcgetattr(session.terminal) == session.before
+
+
+@pytest.fixture(params=["DEV", "demo"])
+def begin(request, start, veth_pair):
+    """`begin(patch="")`: a Session that watches a quiet veth, or the demo."""
+    if request.param == "demo":
+        return lambda patch="": start("demo", "--rules", "3000", patch=patch)
+    pair = veth_pair()
+    return lambda patch="": start("veth0", "--netns", pair.sender.netns, patch=patch)
+
+
+@pytest.mark.parametrize("way", STATUS)
+def test_nothing_is_left_after(begin, way):
+    session = begin()
+    session.wait_until_drawn()
+    assert wait_until(lambda: len(programs_of(session.pid)) >= 3)
+    programs = programs_of(session.pid)
+    assert all(map(program_exists, programs))
+    leave(session, way)
+    assert session.status() in STATUS[way]
+    assert_nothing_left(session, programs)
+    if way not in ("SIGKILL", "closed terminal"):
+        assert_terminal_restored(session)
+    assert b"Traceback" not in session.output
+
+
+def test_nothing_is_left_after_a_crash_in_the_drawing_code(begin):
+    session = begin(patch=BROKEN_DRAWING)
+    assert session.status() == 1
+    assert_nothing_left(session, set())
+    assert LEFT_ALTERNATE in session.output
+    assert termios.tcgetattr(session.terminal) == session.before
+    told = session.output[session.output.rindex(LEFT_ALTERNATE) :]
+    assert b"bqltop: ZeroDivisionError: a bug in drawing" in told
+    assert b"Traceback" not in told
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda number: number.name)
+@pytest.mark.parametrize("moment", ["namespaces", "flood"])
+def test_nothing_is_left_of_a_demo_that_is_ended_while_it_is_built(start, number, moment):
+    session = start("demo", "--json", "--rules", "3000")
+
+    def reached() -> bool:
+        if moment == "namespaces":
+            return bool(namespaces(session.mark))
+        return any("flood" in command for command in marked_processes(session.mark).values())
+
+    assert wait_until(reached, 20)
+    os.kill(session.pid, number)
+    session.status()
+    assert_nothing_left(session, set())
+    assert b"Traceback" not in session.output
+
+
+@pytest.mark.parametrize("way", ["SIGTERM", "SIGKILL"])
+def test_nothing_is_left_of_a_headless_run(start, veth_pair, way):
+    pair = veth_pair()
+    session = start("veth0", "--netns", pair.sender.netns, "--json", "--interval", "0.1")
+    deadline = time.monotonic() + 20
+    while b'"schema":1' not in session.output:
+        assert time.monotonic() < deadline
+        session.read(0.1)
+    programs = programs_of(session.pid)
+    assert len(programs) >= 3
+    leave(session, way)
+    session.status()
+    assert_nothing_left(session, programs)
+    assert b"Traceback" not in session.output
