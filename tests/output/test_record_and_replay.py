@@ -1,0 +1,169 @@
+"""``--record`` and ``bqltop replay`` by their command lines."""
+
+import argparse
+import json
+from dataclasses import replace
+
+import pytest
+from made_up import Source, sample, samples
+
+from bqltop.eventlog import Detector
+from bqltop.model import Event
+from bqltop.recording import Recorder, Recording, RecordingError, command, options
+from bqltop.recording.tee import Recorded
+
+
+def record_arguments(*words):
+    parser = argparse.ArgumentParser()
+    options.add_record(parser)
+    return parser.parse_args([str(word) for word in words])
+
+
+class Live(Source):
+    interval, description, closed = 1.0, "a device", False
+
+    def close(self):
+        self.closed = True
+
+
+def test_what_passes_is_recorded_with_the_events_found_in_it(tmp_path, capsys):
+    path, source = tmp_path / "x.gz", Live(samples(10))
+    source.ready[4] = replace(source.ready[4], queues=(replace(source.ready[4].queues[0], tx_timeouts=1),))
+    source.ready[5:] = [replace(s, queues=(replace(s.queues[0], tx_timeouts=1),)) for s in source.ready[5:]]
+    with options.recorded(source, record_arguments("--record", path), load="lab") as watched:
+        assert watched.description == "a device"
+        watched.interval = 0.5
+        seen = []
+        for one in watched.every(0.25):
+            seen.append(one)
+            if len(seen) == 7:
+                watched.event(Event(one.time_ns, "setting", "you: limit_min 0 -> 8"))
+        watched.close()
+    assert (source.interval, source.closed) == (0.25, True) or source.closed
+    assert seen == source.ready
+    with Recording(path) as recording:
+        assert recording.header["about"]["load"] == "lab"
+        assert "kernel" in recording.header["about"]
+        assert [event.kind for event in recording.sample(4).events] == ["watchdog"]
+        assert [event.kind for event in recording.sample(7).events] == ["setting"]
+        assert replace(recording.sample(4), events=()) == source.ready[4]
+    assert capsys.readouterr().err == ""
+
+
+def test_found_anew_in_a_replay_an_event_is_the_same(tmp_path):
+    """A screen that shows a replay detects again: its log must be able to tell that it is the same event."""
+    items = samples(40)
+    with Recorder(tmp_path / "x") as recorder:
+        tee = Recorded(Live(items), recorder)
+        list(tee.every(0.1))
+    detector, before, found = Detector(), None, []
+    from bqltop.window import between
+
+    with Recording(tmp_path / "x") as recording:
+        for one in recording.samples():
+            found += detector.feed(one, between(before, one))
+            before = one
+    assert len(found) == 2
+    assert len(set(found)) == 1
+
+
+def test_without_record_nothing_changes():
+    source = Live([])
+    with options.recorded(source, record_arguments()) as same:
+        assert same is source
+
+
+def test_a_recording_that_stops_is_told_once(tmp_path):
+    told = []
+    with Recorder(tmp_path / "x") as recorder:
+        recorder.stopped = "recording stopped: No space left on device"
+        assert len(list(Recorded(Live(samples(5)), recorder, told.append).every(0.1))) == 5
+    assert told == ["recording stopped: No space left on device"]
+
+
+def test_an_existing_file_is_an_error_before_anything_starts(tmp_path):
+    (tmp_path / "x").write_text("mine")
+    wanted = record_arguments("--record", tmp_path / "x")
+    with pytest.raises(RecordingError, match="exists already"), options.recorded(Live([]), wanted):
+        pass
+    assert (tmp_path / "x").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("text", "bytes"), [("500M", 500_000_000), ("2Gi", 2 << 30), ("1000", 1000), ("3kB", 3000)])
+def test_sizes(text, bytes):
+    assert record_arguments("--record", "x", "--record-size", text).record_size == bytes
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("30min", 1800), ("1h", 3600), ("2d", 172_800)])
+def test_ages(text, seconds):
+    assert record_arguments("--record", "x", "--record-age", text).record_age == seconds
+
+
+@pytest.mark.parametrize("words", [["--record-size=big"], ["--record-size=0"], ["--record-age=1y"], ["--record-age=-1"]])
+def test_wrong_sizes_and_ages(words, capsys):
+    with pytest.raises(SystemExit):
+        record_arguments("--record", "x", *words)
+
+
+# ---- replay
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "x.jsonl.gz"
+    with Recorder(path) as recorder:
+        for one in samples(50):
+            recorder.sample(one)
+    return path
+
+
+def replay(*words):
+    parser = argparse.ArgumentParser()
+    command.configure(parser)
+    return command.run(parser.parse_args([str(word) for word in words]))
+
+
+def test_lines_come_as_fast_as_they_can_be_read(path, capsys):
+    assert replay(path, "--json") == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["queues"][0]["packets"] for line in lines] == [1000 * t + 18 for t in range(1, 50)]
+
+
+def test_thinned_counted_and_from_a_moment_on(path, capsys):
+    assert replay(path, "--json", "--interval", "1", "--count", "2", "--at", "+2s") == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["queues"][0]["packets"] for line in lines] == [20_018, 30_018]
+    assert replay(path, "--text", "--once") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_a_cut_recording_says_so_at_the_end(path, tmp_path, capsys):
+    cut = tmp_path / "cut.gz"
+    cut.write_bytes(path.read_bytes()[:-200])
+    assert replay(cut, "--csv") == 0
+    assert capsys.readouterr().err in ("", "bqltop: cut off: its last line is not whole\n")
+
+
+@pytest.mark.parametrize("words", [["--at", "soon"], ["--at", "25:00:00"]])
+def test_wrong_moments_are_one_line(path, words, capsys):
+    assert replay(path, "--json", *words) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_wrong_files_are_one_line(tmp_path, capsys):
+    (tmp_path / "bad").write_bytes(b"\x00" * 100)
+    for name in ("bad", "none"):
+        assert replay(tmp_path / name, "--json") == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["0", "1000", "fast", "nan"])
+def test_wrong_speeds(path, text):
+    with pytest.raises(SystemExit):
+        replay(path, "--json", "--speed", text)
+
+
+def test_a_speed_is_kept(path, capsys):
+    assert replay(path, "--json", "--speed", "100x") == 0
+    assert 1 < len(capsys.readouterr().out.splitlines()) < 49
+    assert sample(0)
