@@ -6,7 +6,7 @@ can disagree. A rule whose figures are not to be had says nothing, and ``judge``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bqltop import format as fmt
@@ -51,10 +51,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One queue of a window: its sample and its rates."""
+    """One queue of a window: its sample, its rates, and how many packets its ring held on average."""
 
     sample: QueueSample
     window: QueueWindow
+    ring: float | None = None
 
     @property
     def index(self) -> int:
@@ -73,15 +74,27 @@ class Seen:
 
     @property
     def ring_share(self) -> float | None:
-        used, size = self.sample.ring_used, self.sample.ring_size
-        return None if used is None or not size else used / size
+        return None if self.ring is None or not self.sample.ring_size else self.ring / self.sample.ring_size
+
+    @property
+    def dark_buffer_s(self) -> float | None:
+        return dark_buffer(self.window, self.ring)
 
 
-def judge(window: Window | None, sample: Sample | None = None, before: Sequence[Window] = ()) -> tuple[Verdict, ...]:
+def dark_buffer(window: QueueWindow, ring: float | None) -> float | None:
+    """Dark-buffer latency in seconds for a mean occupancy of ``ring`` packets; None where it has no meaning."""
+    if ring is None or not window.drained_per_s:
+        return window.dark_buffer_s
+    return ring / window.drained_per_s
+
+
+def judge(window: Window | None, sample: Sample | None = None, before: Sequence[Window] = (),
+          rings: Mapping[int, float] | None = None) -> tuple[Verdict, ...]:
     """Verdicts on ``window``, the most severe first; never empty.
 
     ``sample`` stands in while there is no window (just attached, device away). ``before`` are earlier windows,
-    oldest first, for the rules that compare (a limit that jumped).
+    oldest first, for the rules that compare (a limit that jumped). ``rings``: mean occupancy of each queue's ring, where
+    the caller has looked more than once; without it the last look counts.
     """
     sample = window.newer if window else sample
     if sample is None:
@@ -91,7 +104,11 @@ def judge(window: Window | None, sample: Sample | None = None, before: Sequence[
     if window is None:
         return (Verdict("starting", CALM, f"Attached to {sample.device.name}; the first figures are a moment away."),)
     samples = {queue.index: queue for queue in sample.queues}
-    queues = [Seen(samples[queue.index], queue) for queue in window.queues]
+    means = rings or {}
+    queues = [
+        Seen(samples[queue.index], queue, means.get(queue.index, samples[queue.index].ring_used))
+        for queue in window.queues
+    ]
     found = [verdict for rule in _RULES for verdict in rule(window, queues, before)]
     found.sort(key=lambda verdict: (-verdict.severity, -verdict.weight))
     return tuple(_one_of_each(found)) or (_quiet(window, queues),)
@@ -178,7 +195,7 @@ def _driver_stops(window: Window, queues: Sequence[Seen], before) -> Iterable[Ve
     rate = q.window.drained_per_s if q.window.drained_per_s is not None else q.window.packets_per_s
     sentence = f"The driver stops {_which(stopped, queues, q)} for {_percent(share)} of the time"
     if ring is not None and ring >= FULL_RING:
-        sentence += f": its ring is full ({q.sample.ring_used} of {q.sample.ring_size})"
+        sentence += f": its ring is full ({round(q.ring)} of {q.sample.ring_size})"
     elif ring is not None:
         sentence += f": its ring ({q.sample.ring_size} packets) fills up now and then"
     if rate is not None:
@@ -190,8 +207,8 @@ def _driver_stops(window: Window, queues: Sequence[Seen], before) -> Iterable[Ve
     yield Verdict(
         "driver-stops", COSTLY, sentence + ".", " ".join(filter(None, detail)),
         (("stopped by driver", fmt.share(share)),
-         ("ring", f"{fmt.count(q.sample.ring_used)}/{fmt.count(q.sample.ring_size)}"),
-         ("dark buffer", fmt.seconds(q.window.dark_buffer_s)), ("busy/s", fmt.rate(q.window.busy_per_s)),
+         ("ring", f"{fmt.count(q.ring and round(q.ring))}/{fmt.count(q.sample.ring_size)}"),
+         ("dark buffer", fmt.seconds(q.dark_buffer_s)), ("busy/s", fmt.rate(q.window.busy_per_s)),
          ("qdisc backlog", _backlog_text(window)), ("NAPI work", _work(window))),
         q.index, "consumer" if q.sample.limit is None else "limit", share,
     )
@@ -351,8 +368,8 @@ def _quiet(window: Window, queues: Sequence[Seen]) -> Verdict:
     waiting = _root_backlog(window)
     sentence = f"Nothing stops {name}: {fmt.rate(rate)} packets/s pass"
     sentence += f", {_backlog_text(window)} in the qdisc." if waiting else " and nothing waits."
-    fullest = max((q for q in queues if q.window.dark_buffer_s), key=lambda q: q.window.dark_buffer_s, default=None)
-    detail = f"The fullest ring (queue {fullest.index}) holds a packet for {fmt.seconds(fullest.window.dark_buffer_s)}." \
+    fullest = max((q for q in queues if q.dark_buffer_s), key=lambda q: q.dark_buffer_s, default=None)
+    detail = f"The fullest ring (queue {fullest.index}) holds a packet for {fmt.seconds(fullest.dark_buffer_s)}." \
         if fullest else ""
     return Verdict("flowing", CALM, sentence, detail, (("packets/s", fmt.rate(rate)), ("backlog", _backlog_text(window))))
 
@@ -378,7 +395,7 @@ def _where_it_waits(q: Seen) -> str:
         share = below / (above + below)
         return (f"A packet waits {fmt.seconds(above)} in the qdisc and {fmt.seconds(below)} in the ring: "
                 f"{_percent(share)} of the wait is where the qdisc cannot see it.")
-    wait = below or q.window.dark_buffer_s
+    wait = below or q.dark_buffer_s
     return f"A packet waits {fmt.seconds(wait)} in the ring, where the qdisc cannot see it." if wait else ""
 
 

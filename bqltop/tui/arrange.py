@@ -14,11 +14,12 @@ TWO_COLUMNS = 76
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """What the panels would like: lines of the queue table and of the qdisc tree (heads not counted), lines the
-    verdict needs at this width, and whether the panel at the side (tuning) is open."""
+    """What the panels would like: lines of the queue table, of the qdisc tree and of the NAPI list (heads not
+    counted), and whether the panel at the side (tuning) is open."""
 
     queues: int = 1
     qdiscs: int = 1
+    napis: int = 1
     side: bool = False
 
 
@@ -68,19 +69,18 @@ def _body(regions: dict[str, Region], width: int, top: int, bottom: int, wants: 
         return
     regions["queues"] = Region(0, top, width, room - below)
     top = bottom - below
-    lower = _lower_height(below, wants.qdiscs)
-    upper = below - lower
-    if width < TWO_COLUMNS:
-        regions["chart"] = Region(0, top, width, upper)
-        if lower:
-            regions["qdiscs"] = Region(0, top + upper, width, lower)
-        return
-    right = max(34, min(64, width * 2 // 5))
-    regions["chart"] = Region(0, top, width - right - 1, upper)
-    regions["napi"] = Region(width - right, top, right, upper)
+    lower = _lower_height(below, wants.qdiscs + 2)
+    right = max(34, min(64, width * 2 // 5)) if width >= TWO_COLUMNS else 0
+    left = width - right - (1 if right else 0)
+    regions["chart"] = Region(0, top, left, below - lower)
     if lower:
-        regions["qdiscs"] = Region(0, top + upper, width - right - 1, lower)
-        regions["events"] = Region(width - right, top + upper, right, lower)
+        regions["qdiscs"] = Region(0, bottom - lower, left, lower)
+    if not right:
+        return
+    napi = below if below < 10 else min(below - 4, wants.napis + 10) if below >= 15 else below - lower
+    regions["napi"] = Region(width - right, top, right, napi)
+    if napi < below:
+        regions["events"] = Region(width - right, top + napi, right, below - napi)
 
 
 def _table_height(room: int, queues: int) -> int:
@@ -88,9 +88,9 @@ def _table_height(room: int, queues: int) -> int:
     return min(queues + 2, max(4, room * 2 // 5 if room < 40 else room * 9 // 20))
 
 
-def _lower_height(below: int, qdiscs: int) -> int:
-    """Rows for qdiscs and events, rule and titles included."""
+def _lower_height(below: int, wanted: int) -> int:
+    """Rows for the qdiscs, rule and titles included, of the ``below`` rows under the queue table."""
     if below < 10:
         return 0
     most = below // 3 if below < 24 else below * 2 // 5
-    return min(max(4, qdiscs + 2, 7 if below >= 24 else 0), max(4, most))
+    return min(max(3, wanted), max(4, most))

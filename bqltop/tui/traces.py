@@ -54,6 +54,8 @@ class Traces:
         self.seconds = seconds
         self.revision = 0
         """Counts samples taken; tells a chart how many of them it has yet to see."""
+        self.known: set[str] = set()
+        """Series that have had a value."""
         self._points: deque[tuple[float, dict[str, array]]] = deque(maxlen=capacity)
         self._before: Sample | None = None
 
@@ -69,7 +71,11 @@ class Traces:
             return
         older = before if comparable(before, sample) else None
         now = sample.monotonic_ns / 1e9
-        self._points.append((now, _figures(older, sample)))
+        figures = _figures(older, sample)
+        self._points.append((now, figures))
+        for id in figures.keys() - self.known:
+            if not all(map(isnan, figures[id])):
+                self.known.add(id)
         self.revision += 1
         while self._points and self._points[0][0] < now - self.seconds:
             self._points.popleft()

@@ -21,11 +21,6 @@ class Envelope:
         self._slices: deque[tuple[int, float, float]] = deque(maxlen=max(1, columns))
         self.columns = max(1, columns)
 
-    @property
-    def filled(self) -> bool:
-        """Whether any value has come so far."""
-        return bool(self._slices)
-
     def add(self, at: float, value: float | None) -> None:
         """A value at the moment ``at`` (seconds, increasing). None leaves a gap."""
         if value is None:

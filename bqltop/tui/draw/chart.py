@@ -24,7 +24,8 @@ STYLES = {
 @dataclass(frozen=True, slots=True)
 class Lane:
     """What one lane draws: the series, its spans over time, its newest value; ``over`` is a second line in the same
-    scale (limit over inflight), ``top`` a known upper edge. ``note`` tells why there is nothing."""
+    scale (limit over inflight), ``top`` a known upper edge. ``note`` tells why there is nothing, ``style``
+    replaces the series' own."""
 
     series: Series
     spans: tuple[braille.Span | None, ...]
@@ -33,6 +34,11 @@ class Lane:
     over_latest: float | None = None
     top: float | None = None
     note: str = ""
+    style: Style | None = None
+
+    @property
+    def line_style(self) -> Style:
+        return self.style or STYLES[self.series.id]
 
 
 TWO_ABREAST = 124
@@ -67,7 +73,7 @@ def lane(data: Lane, width: int, height: int) -> list[Strip]:
         return [*strips, *([note] if rows else []), *[blank(width)] * (rows - 1)][:height]
     drawn = braille.rows(data.spans, rows, top, fill=not data.over)
     over = braille.rows(data.over, rows, top) if data.over else []
-    style = STYLES[series.id]
+    style = data.line_style
     for number, text in enumerate(drawn):
         label = series.format(top) if number == 0 else "0" if number == rows - 1 else ""
         line = Line((f"{right(label, AXIS - 2)} ", palette.FAINT), ("▏" if label else " ", palette.RULE))
@@ -94,7 +100,7 @@ def _overlay(line: Line, text: str, style: Style, over: str, over_style: Style) 
 
 def _title(data: Lane, width: int) -> Strip:
     series, known = data.series, [span for span in data.spans if span is not None]
-    line = Line((" " * AXIS, palette.TEXT), (series.title, STYLES[series.id]), (" ", palette.TEXT))
+    line = Line((" " * AXIS, palette.TEXT), (series.title, data.line_style), (" ", palette.TEXT))
     line.add(series.format(data.latest), palette.STRONG)
     if data.over_latest is not None:
         line.add(f"  {series.over} ", STYLES.get(series.over or "", palette.DIM))

@@ -71,26 +71,26 @@ def columns_for(rows: Sequence[Row], width: int = 80) -> tuple[Column, ...]:
     before further columns."""
     has_bql = any(row.sample.limit is not None for row in rows)
     has_ring = any(row.sample.ring_size for row in rows)
-    bar = 8 if width < 100 else 16 if width < 160 else 24
+    bar = 0 if width < 60 else 9 if width < 110 else 8 if width < 150 else 20
     return tuple(
         column
         for column in (
-            _figure("index", 3, 0, lambda row: str(row.sample.index), palette.TEXT),
+            Column("index", "q", 3, 0, _index, fields=("index",)),
             Column("state", "state", 3 if width < 90 else 11, 1, _state, 11, True,
                    fields=("drv_xoff", "stack_xoff", "frozen")),
-            Column("stopped", "stopped", 7 if width < 120 else 16, 2, _stopped, 24, numbers=7,
+            Column("stopped", "stopped", 7 if width < 150 else 16, 2, _stopped, 7 if width < 120 else 24, numbers=7,
                    fields=("stopped_share",)),
-            Column("inflight", "inflight/limit", 15 + bar, 3, _inflight, 55, numbers=14, fields=("inflight", "limit"))
+            Column("inflight", "inflight/limit", 14 + bar, 3, _inflight, 55, numbers=14, fields=("inflight", "limit"))
             if has_bql else
             Column("inflight", "infl/limit", 10, 10, _inflight, 0, True, fields=("inflight", "limit")),
-            Column("unit", "unit", 5, 3, _unit, 0, True, fields=("unit",)),
+            Column("unit", "unit", 5, 3, _unit, 0, True, fields=("unit",)) if has_bql else None,
             _figure("limit_min", 7, 15, lambda r: bound(r.sample.limit_min), palette.DIM) if has_bql else None,
             _figure("limit_max", 7, 16, lambda r: bound(r.sample.limit_max), palette.DIM) if has_bql else None,
             _figure("inflight_p50", 8, 17, lambda r: fmt.count(r.window.inflight_p50), palette.BQL_SOFT)
             if has_bql else None,
             _figure("inflight_p99", 8, 14, lambda r: fmt.count(r.window.inflight_p99), palette.BQL_SOFT)
             if has_bql else None,
-            Column("ring", "ring", 8 + bar, 4, _ring, 44, numbers=7, fields=("ring_used", "ring_size"))
+            Column("ring", "ring", 7 + bar, 4, _ring, 44, numbers=7, fields=("ring_used", "ring_size"))
             if has_ring else Column("ring", "ring", 6, 11, _ring, 0, True, fields=("ring_used",)),
             _figure("packets_per_s", 6, 5, lambda r: fmt.rate(r.window.packets_per_s), palette.RATE),
             _figure("completed_per_s", 6, 7, lambda r: fmt.rate(r.window.completed_per_s), palette.RATE),
@@ -118,7 +118,7 @@ def header(placed: Sequence[Placed], width: int, sort: str = "queue") -> Strip:
         if sort != "queue" and column.id == _SORT_COLUMN[sort]:
             title = cut(title, room - 1) + "▾"
         if column.numbers:
-            title = right(title, column.numbers)
+            title = right(title, column.numbers if room > column.numbers + 1 else room)
         line.add(left(title, room) if column.flush_left or column.numbers else right(title, room), palette.DIM)
     return line.strip(width)
 
@@ -142,7 +142,7 @@ def row_strip(row: Row, placed: Sequence[Placed], width: int, selected: bool = F
 def folded_strip(indices: Sequence[int], width: int) -> Strip:
     """The line that stands for idle queues."""
     text = f"  {len(indices)} idle queues: {ranges(indices)}"
-    return Line((cut(text, width - 14), palette.FAINT), ("   z shows them", palette.FAINT)).strip(width)
+    return Line((cut(text, width - 16), palette.FAINT), ("   z shows them", palette.FAINT)).strip(width)
 
 
 def ranges(numbers: Sequence[int]) -> str:
@@ -174,6 +174,10 @@ def _figure(id: str, width: int, rank: int, text: Callable[[Row], str], style: S
         return [Segment(right(shown, room), palette.FAINT if shown in ("-", "0", "0 s") else style)]
 
     return Column(id, field.title, max(width, len(field.title)), rank, draw, fields=(id,))
+
+
+def _index(row: Row, room: int) -> list[Segment]:
+    return [Segment(right(str(row.sample.index), room), palette.TEXT)]
 
 
 LAMPS = (("DRV", "drv_xoff", palette.DRIVER, palette.DRIVER_SOFT), ("STK", "stack_xoff", palette.BQL, palette.BQL_SOFT),
@@ -220,9 +224,11 @@ def _inflight(row: Row, room: int) -> list[Segment]:
         return [Segment(left(absent, room), palette.FAINT)]
     text, numbers = f"{fmt.count(sample.inflight)}/{fmt.count(sample.limit)}", 14
     share = sample.inflight / sample.limit if sample.limit else float(sample.inflight > 0)
-    cells = room - numbers - 1
-    marks = bars.limit_marks(sample.limit, sample.limit_min, sample.limit_max, cells)
     style = palette.BQL if sample.inflight else palette.FAINT
+    cells = max(0, room - numbers - 1)
+    if not cells:
+        return [Segment(right(text, room), style)]
+    marks = bars.limit_marks(sample.limit, sample.limit_min, sample.limit_max, cells)
     return [Segment(right(text, numbers) + " ", style), *bars.bar(share, cells, palette.BQL_SOFT, marks)]
 
 
@@ -238,6 +244,8 @@ def _ring(row: Row, room: int) -> list[Segment]:
     share = row.ring / sample.ring_size
     numbers = 7
     style = palette.DRIVER if row.ring else palette.FAINT
+    if room <= numbers + 1:
+        return [Segment(right(text, room), style)]
     return [Segment(right(text, numbers) + " ", style), *bars.bar(share, room - numbers - 1, palette.DRIVER_SOFT)]
 
 

@@ -99,7 +99,8 @@ class LiveScreen(Screen):
             return
         table = self.query_one(QueueTable)
         qdiscs = len(frame.sample.qdiscs)
-        wants = replace(self.wants, queues=table.wanted(frame, self.view), qdiscs=min(qdiscs, 12))
+        wants = replace(self.wants, queues=table.wanted(frame, self.view), qdiscs=min(qdiscs, 12),
+                        napis=min(len(frame.sample.napis), 16))
         if wants != self.wants:
             self._want(wants)
         for panel in self.query(Panel):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from rich.style import Style
 from textual.strip import Strip
 
-from bqltop.tui.draw import chart
+from bqltop.tui.draw import chart, palette
 from bqltop.tui.draw.braille import Envelope, Span
 from bqltop.tui.draw.line import blank
 from bqltop.tui.frame import Frame, View
@@ -58,7 +59,7 @@ class Chart(Panel):
     def _with_data(self, view: View) -> list[Series]:
         """The series in the order chosen, those that have figures for this device first."""
         turned = [*SERIES[view.first_series :], *SERIES[: view.first_series]]
-        have = [series for series in turned if self._envelopes.get(series.id) and self._envelopes[series.id].filled]
+        have = [series for series in turned if series.id in self._traces.known]
         return have or [SERIES[view.first_series]]
 
     def _lane(self, series: Series, now: float, frame: Frame, view: View) -> chart.Lane:
@@ -69,8 +70,9 @@ class Chart(Panel):
         top = self._traces.latest(series.top_from, view.selected) if series.top_from else None
         note = "" if frame.sees_state or series.id not in ("stopped", "ring", "work") else "needs eBPF"
         latest = self._traces.latest(series.id, view.selected)
-        return chart.Lane(series, tuple(self._envelopes[series.id].spans(now, hold)), latest, over,
-                          self._traces.latest(series.over, view.selected) if series.over else None, top, note)
+        over_latest = self._traces.latest(series.over, view.selected) if series.over else None
+        spans = tuple(self._envelopes[series.id].spans(now, hold))
+        return chart.Lane(series, spans, latest, over, over_latest, top, note, _style(series, frame))
 
     def _update(self, columns: int, selected: int | None) -> None:
         """Bring the envelopes up to the newest point; make them anew for another width or queue."""
@@ -84,3 +86,11 @@ class Chart(Panel):
             for id, envelope in self._envelopes.items():
                 for at, value in self._traces.values(id, selected, last=new):
                     envelope.add(at, value)
+
+
+def _style(series: Series, frame: Frame) -> Style | None:
+    """Time stopped has the colour of the one who stops most: the driver or BQL."""
+    if series.id != "stopped" or frame.window is None:
+        return None
+    driver = sum(queue.stopped_driver_share or 0 for queue in frame.window.queues)
+    return palette.BQL if sum(queue.stopped_bql_share or 0 for queue in frame.window.queues) > driver else None
