@@ -16,8 +16,19 @@ KEYS = (
     ("s", "sort the queues: by number, share stopped, inflight, packets/s"),
     ("z", "fold idle queues into one line, or show them all"),
     ("c", "another series first in the chart"),
+    ("t", "tune: the knobs of the device beside the live view, or away again"),
     ("Ctrl-Z", "suspend; fg comes back, the time between is one long window, not a spike"),
     ("?, Esc", "open and close this page"),
+)
+TUNING_KEYS = (
+    ("up, down", "another knob; left, right: of all TX queues, of queue 0, of queue 1, ..."),
+    ("+  -", "step the value; Enter or a digit: type one"),
+    ("Enter", "apply; what can cut traffic asks once more and is on trial"),
+    ("Tab", "apply on trial: it is taken back by itself unless k keeps it"),
+    ("y", "copy the shell command that the change equals"),
+    ("u  U", "take back the last change; all of this session"),
+    ("R", "restore what an earlier run left changed"),
+    ("Esc", "drop the value; close the panel"),
 )
 SIGNS = (
     ("DRV drv ·", "set now; set at some time in the last second; not set; ? cannot be seen (needs eBPF)"),
@@ -47,6 +58,7 @@ def page(width: int) -> list[Strip]:
     """All lines of the help, ``width`` cells wide."""
     lines: list[Strip] = []
     _pairs(lines, "keys", KEYS, width)
+    _pairs(lines, "while tuning", TUNING_KEYS, width)
     _pairs(lines, "signs", SIGNS, width)
     for title, scope, ids in (
         ("TX queues", "queue", QUEUE_FIGURES), ("qdisc", "qdisc", QDISC_FIGURES), ("NAPI", "napi", NAPI_FIGURES),

@@ -10,8 +10,8 @@ from bqltop.tui.frame import Frame, View
 from bqltop.tui.widgets.panel import Panel
 
 HINTS = (
-    ("?", "help"), ("q", "quit"), ("space", "pause"), ("+ -", "rate"), ("s", "sort"), ("z", "idle queues"),
-    ("c", "chart"), ("↑ ↓", "queue"),
+    ("?", "help"), ("q", "quit"), ("space", "pause"), ("t", "tune"), ("+ -", "rate"), ("s", "sort"),
+    ("z", "idle queues"), ("c", "chart"), ("↑ ↓", "queue"),
 )
 
 
