@@ -25,7 +25,7 @@ def flooded():
 def test_ebpf_is_in_force_and_every_probe_is_named(flooded):
     _, samples = flooded
     needs_ebpf(samples[-1])
-    assert {entry.name for entry in samples[-1].probes} == PROBES
+    assert {entry.name for entry in samples[-1].probes} >= PROBES
     for entry in samples[-1].probes:
         assert entry.in_force or entry.why, f"{entry.name} is not in force, and no reason is given"
 
@@ -105,7 +105,7 @@ def test_once_json_on_a_veth_under_load():
     assert (device["name"], device["driver"], device["netns"]) == (lab.sender.device, "veth", lab.sender.netns)
     assert (device["peer"]["name"], device["peer"]["netns"]) == (lab.receiver.device, lab.receiver.netns)
     assert device["napi_mode"] is True
-    assert {entry["name"] for entry in sample["probes"]} == PROBES
+    assert {entry["name"] for entry in sample["probes"]} >= PROBES
     assert queue["packets"] > 0
     assert queue["tx_timeouts"] == 0
     assert sample["window"]["queues"][0]["packets_per_s"] > 0
