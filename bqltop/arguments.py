@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from bqltop.cli import Fault
 from bqltop.model import Namespace
 from bqltop.source import Source
+
+if TYPE_CHECKING:
+    from bqltop.sampler import Sampler
 
 SLOWEST_S, FASTEST_S = 60.0, 0.02
 SCREEN_INTERVAL_S, LINE_INTERVAL_S = 0.1, 1.0
@@ -32,6 +36,21 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     """What may be used to look at the device."""
     parser.add_argument("--no-bpf", action="store_true", help="only sysfs and netlink, no eBPF")
     parser.add_argument("--sojourn", action="store_true", help="time sampled packets in the qdisc and in the ring")
+    parser.add_argument("--probe", metavar="ADDRESS", help='ping this address through the device; "peer": a veth\'s other end')
+
+
+def start_probe(sampler: Sampler, arguments: argparse.Namespace) -> Sampler:
+    """Begin the probe that was asked for; its figures are in the samples. Raises Fault."""
+    if arguments.probe:
+        from bqltop.probe import ProbeError, Prober, resolve_address
+
+        try:
+            address = resolve_address(arguments.probe, sampler.namespace, sampler.device.name)
+            sampler.prober = Prober(sampler.namespace, sampler.device.name, address).start()
+        except ProbeError as error:
+            sampler.release()
+            raise Fault(str(error)) from None
+    return sampler
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

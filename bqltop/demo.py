@@ -8,7 +8,7 @@ import argparse
 import sys
 
 from bqltop import watch
-from bqltop.arguments import add_output, add_sources, check_output
+from bqltop.arguments import add_output, add_sources, check_output, start_probe
 
 LOAD = (
     ("rules", int, "N", "filter rules the consumer compares each packet with: the more, the slower"),
@@ -44,4 +44,5 @@ def run(arguments: argparse.Namespace) -> int:
         lab.start_flood()
         place, bpf = (lab.sender.device, lab.sender.netns), not arguments.no_bpf
         with Sampler(*place, use_bpf=bpf, sojourn=arguments.sojourn) as sampler:
+            start_probe(sampler, arguments)
             return watch.show(sampler, arguments)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bqltop import format as fmt
 
-SCOPES = ("device", "queue", "qdisc", "napi", "link", "cpu", "own")
+SCOPES = ("device", "queue", "qdisc", "napi", "link", "cpu", "probe", "own")
 SOURCES = ("sample", "window")
 KINDS = ("gauge", "counter", "rate", "share", "state", "histogram", "text")
 
@@ -58,6 +58,8 @@ _NAPI = "raw tracepoint napi_poll (BPF events)"
 _LINK = "rtnetlink IFLA_STATS64 {} (ip -s link)"
 _OWN = "bqltop itself"
 _DIFF = "difference of two samples"
+_ECHO = "ICMP echo through the device (--probe)"
+_STAMPS = "SO_TIMESTAMPING of the echoes, last minute (--probe)"
 
 # (id, title, unit, kind, meaning, where) per scope and source.
 _TABLE: dict[tuple[str, str], tuple[tuple[str, str, str, str, str, str], ...]] = {
@@ -245,6 +247,22 @@ _TABLE: dict[tuple[str, str], tuple[tuple[str, str, str, str, str, str], ...]] =
         ("total_s", "total", "s", "counter", "Time in all states together so far.", "/proc/stat"),
         ("net_tx", "NET_TX", "", "counter", "NET_TX softirqs so far.", "/proc/softirqs"),
         ("net_rx", "NET_RX", "", "counter", "NET_RX softirqs so far.", "/proc/softirqs"),
+    ),
+    ("probe", "sample"): (
+        ("address", "target", "", "text", "Where the echoes go.", _ECHO),
+        ("sent", "sent", "packets", "counter", "Requests sent.", _ECHO),
+        ("received", "received", "packets", "counter", "Replies received in time.", _ECHO),
+        ("lost", "lost", "packets", "counter", "Requests without a reply in time.", _ECHO),
+        ("rtt_last_ns", "rtt", "ns", "gauge", "The last round trip.", _STAMPS),
+        ("rtt_min_ns", "rtt min", "ns", "gauge", "Shortest round trip.", _STAMPS),
+        ("rtt_avg_ns", "rtt avg", "ns", "gauge", "Mean round trip.", _STAMPS),
+        ("rtt_p50_ns", "rtt p50", "ns", "gauge", "Median round trip.", _STAMPS),
+        ("rtt_p99_ns", "rtt p99", "ns", "gauge", "Round trip that 1 % of the echoes exceed.", _STAMPS),
+        ("rtt_max_ns", "rtt max", "ns", "gauge", "Longest round trip.", _STAMPS),
+        ("qdisc_last_ns", "qdisc", "ns", "gauge", "The last request's wait in the qdisc.", _STAMPS),
+        ("qdisc_avg_ns", "qdisc avg", "ns", "gauge", "Mean wait of the requests in the qdisc.", _STAMPS),
+        ("qdisc_p99_ns", "qdisc p99", "ns", "gauge", "Wait in the qdisc that 1 % of the requests exceed.", _STAMPS),
+        ("error", "error", "", "text", "Why no echo can be sent now.", _ECHO),
     ),
     ("own", "sample"): (
         ("cpu_s", "cpu time", "s", "counter", "CPU time bqltop has used.", _OWN),

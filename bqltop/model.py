@@ -241,6 +241,28 @@ class CpuSample:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbeSample:
+    """ICMP echoes to ``address`` (--probe). ``sent``, ``received``, ``lost`` since the probe began; the times are of
+    the last minute, ns. ``rtt_*``: round trips, from the qdisc to the reply by the kernel's own timestamps;
+    ``qdisc_*``: the part of it spent in the qdisc. ``error``: why no echo can be sent now, None when it can."""
+
+    address: str
+    sent: int
+    received: int
+    lost: int
+    rtt_last_ns: int | None = None
+    rtt_min_ns: int | None = None
+    rtt_avg_ns: int | None = None
+    rtt_p50_ns: int | None = None
+    rtt_p99_ns: int | None = None
+    rtt_max_ns: int | None = None
+    qdisc_last_ns: int | None = None
+    qdisc_avg_ns: int | None = None
+    qdisc_p99_ns: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """Everything read at one instant.
 
@@ -261,6 +283,7 @@ class Sample:
     events: tuple[Event, ...] = ()
     cpus: tuple[CpuSample, ...] = ()
     own: SelfSample | None = None
+    probe: ProbeSample | None = None
     epoch: int = 0
     present: bool = True
     stream: int = 0

@@ -22,6 +22,7 @@ from bqltop.model import (
     NapiSample,
     Peer,
     Probe,
+    ProbeSample,
     QdiscSample,
     QueueSample,
     Sample,
@@ -68,8 +69,8 @@ class _Taken:
 
 
 _QUEUE, _NAPI = _Rows(QueueSample), _Rows(NapiSample)
-_QDISC, _LINK, _EVENT, _CPU, _OWN, _PROBE, _DEVICE, _PEER = (
-    _Rows(cls) for cls in (QdiscSample, LinkStats, Event, CpuSample, SelfSample, Probe, Device, Peer)
+_QDISC, _LINK, _EVENT, _CPU, _OWN, _ECHOES, _PROBE, _DEVICE, _PEER = (
+    _Rows(cls) for cls in (QdiscSample, LinkStats, Event, CpuSample, SelfSample, ProbeSample, Probe, Device, Peer)
 )
 _UNIT_PLACE = _QUEUE.plain_names.index("unit")
 _PEER_PLACE = _DEVICE.plain_names.index("peer")
@@ -90,6 +91,7 @@ def pack(samples: Sequence[Sample]) -> bytes:
             [_EVENT.plain(event) for event in sample.events],
             [_CPU.plain(cpu) for cpu in sample.cpus],
             sample.own and _OWN.plain(sample.own),
+            sample.probe and _ECHOES.plain(sample.probe),
             _growths(sample, before),
         ))  # fmt: skip
         same = constant
@@ -100,7 +102,7 @@ def unpack(data: bytes) -> list[Sample]:
     """The samples that ``pack`` was given."""
     samples, before, constant = [], {}, None
     for (time_ns, monotonic_ns, epoch, present, schema, stream, changed, queues, qdiscs, napis, link, events, cpus, own,
-         growths) in marshal.loads(zlib.decompress(data)):
+         probe, growths) in marshal.loads(zlib.decompress(data)):
         constant = changed or constant
         cells = _Taken(_grown(growths, before))
         device, probes = constant
@@ -114,6 +116,7 @@ def unpack(data: bytes) -> list[Sample]:
             events=tuple(_EVENT.record(row) for row in events),
             cpus=tuple(_CPU.record(row) for row in cpus),
             own=own and _OWN.record(own),
+            probe=probe and _ECHOES.record(probe),
             epoch=epoch, present=present, schema=schema, stream=stream,
         ))  # fmt: skip
     return samples

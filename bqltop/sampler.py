@@ -10,6 +10,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from bqltop.attachment import Attachment
 from bqltop.kernel import netns as namespaces
@@ -19,6 +20,9 @@ from bqltop.lifecycle import Action, qdisc_events
 from bqltop.model import CpuSample, Device, Event, Namespace, Sample
 from bqltop.pace import Pace
 from bqltop.presence import NoSuchDevice, Presence
+
+if TYPE_CHECKING:
+    from bqltop.probe import Prober
 
 __all__ = ["NoSuchDevice", "Sampler"]
 
@@ -44,6 +48,8 @@ class Sampler:
         """Which of several devices of one run this is."""
         self.sojourn = sojourn
         """Sample packets for the time they wait. May be changed at any time; the next sample begins a new epoch."""
+        self.prober: Prober | None = None
+        """Started already; its figures go into the samples, and it is closed with the sampler."""
         self._use_bpf = use_bpf
         self._presence = Presence(device, _namespace(netns), again)
         self._attachment: Attachment | None = None
@@ -89,6 +95,8 @@ class Sampler:
     def release(self) -> None:
         """Detach the programs and close every descriptor."""
         self._detach()
+        if self.prober:
+            self.prober.close()
         self._presence.close()
 
     def every(self, interval_s: float | None = None) -> Iterator[Sample]:
@@ -110,7 +118,7 @@ class Sampler:
         events = self._follow()
         sample = self._read(events) or self._away(events)
         cost = proc.own_cost(read_ns=time.monotonic_ns() - started, late_ns=late_ns, missed=self.pace.missed)
-        self._last = replace(sample, own=cost)
+        self._last = replace(sample, own=cost, probe=self.prober.sample() if self.prober else None)
         return self._last
 
     def _follow(self) -> list[Event]:

@@ -14,6 +14,7 @@ from bqltop.arguments import (
     check_output,
     headless,
     place,
+    start_probe,
     write_lines,
 )
 from bqltop.cli import Fault
@@ -52,10 +53,11 @@ def open_sampler(device: str, where: Namespace, arguments: argparse.Namespace) -
     """One device. Raises Fault, saying where the device is when it is elsewhere."""
     try:
         where_again = partial(again, arguments.netns, arguments.container)
-        return Sampler(device, where, not arguments.no_bpf, where_again, arguments.sojourn)
+        sampler = Sampler(device, where, not arguments.no_bpf, where_again, arguments.sojourn)
     except NoSuchDevice as error:
         elsewhere = hint(device)
         raise Fault(f"{error}; {elsewhere}" if elsewhere else str(error)) from None
+    return start_probe(sampler, arguments)
 
 
 def show(source: Sampler | Many, arguments: argparse.Namespace) -> int:

@@ -86,6 +86,7 @@ def to_dict(sample: Sample, window: Window | None = None, *, with_window: bool =
         "link": record_to_dict(sample.link),
         "cpus": [record_to_dict(cpu) for cpu in sample.cpus],
         "own": record_to_dict(sample.own),
+        "probe": record_to_dict(sample.probe),
         "events": [record_to_dict(event) for event in sample.events],
     }
     if with_window:

@@ -17,6 +17,7 @@ RECORDS = {
     ("link", "sample"): model.LinkStats,
     ("link", "window"): window.LinkWindow,
     ("cpu", "sample"): model.CpuSample,
+    ("probe", "sample"): model.ProbeSample,
     ("own", "sample"): model.SelfSample,
 }
 STRUCTURE = {"seconds", "newer", "queues", "qdiscs", "napis", "link"}
