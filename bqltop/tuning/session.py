@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from bqltop.model import Namespace, Sample
-from bqltop.tuning.journal import Journal, NoJournal
-from bqltop.tuning.tuner import Tuner
 
-Maker = Callable[[Sample], Tuner]
+if TYPE_CHECKING:
+    from bqltop.tuning.journal import Journal, NoJournal
+    from bqltop.tuning.tuner import Tuner
+
+Maker = Callable[[Sample], "Tuner"]
 """Makes the tuner of the device a sample is of. Raises OSError, NetnsError when it cannot be tuned."""
 
 
@@ -29,11 +32,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                        help="on leaving, however it happens, take back what was tuned")  # fmt: skip
 
 
+def without_trace(parser: argparse.ArgumentParser) -> None:
+    """For a device of our own that goes away with us: nothing to write down, nothing to ask on leaving."""
+    parser.set_defaults(read_only=False, no_journal=True, policy="keep")
+
+
 def journal(arguments: argparse.Namespace) -> Journal | NoJournal:
+    """Where changes are written down. Imported when needed: every command defines these arguments."""
+    from bqltop.tuning.journal import Journal, NoJournal
+
     return NoJournal() if arguments.no_journal else Journal()
 
 
 def maker(arguments: argparse.Namespace, where: Callable[[Sample], Namespace]) -> Maker:
     """``where(sample)`` is the namespace of the sample's device."""
+    from bqltop.tuning.tuner import Tuner
+
     book = journal(arguments)
     return lambda sample: Tuner(sample.device.name, where(sample), book, read_only=arguments.read_only)
