@@ -101,6 +101,10 @@ class Attachment:
             )
         return (*self.engine.probes(), Probe("netlink", True), Probe("sysfs", self._files is not None))
 
+    def programs(self) -> list[int]:
+        """Descriptors of our eBPF programs."""
+        return list(self.engine.program_fds().values()) if self.engine else []
+
     def close(self) -> None:
         with contextlib.ExitStack() as stack:
             for source in (self.engine, self._files):

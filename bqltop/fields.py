@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bqltop import format as fmt
 
-SCOPES = ("device", "queue", "qdisc", "napi", "link", "cpu", "probe", "own")
+SCOPES = ("device", "queue", "qdisc", "napi", "link", "cpu", "tun", "probe", "own")
 SOURCES = ("sample", "window")
 KINDS = ("gauge", "counter", "rate", "share", "state", "histogram", "text")
 
@@ -58,6 +58,7 @@ _NAPI = "raw tracepoint napi_poll (BPF events)"
 _LINK = "rtnetlink IFLA_STATS64 {} (ip -s link)"
 _OWN = "bqltop itself"
 _DIFF = "difference of two samples"
+_TUN = "open files of /dev/net/tun (/proc/PID/fdinfo)"
 _ECHO = "ICMP echo through the device (--probe)"
 _STAMPS = "SO_TIMESTAMPING of the echoes, last minute (--probe)"
 
@@ -83,6 +84,8 @@ _TABLE: dict[tuple[str, str], tuple[tuple[str, str, str, str, str, str], ...]] =
         ("napi_mode", "napi", "", "state",
          "Whether a veth uses its ring at all. Without NAPI mode packets go straight to the peer's backlog: no ring, "
          "no stops, no BQL.", "peer has XDP, or GRO on at the peer and TSO off here"),
+        ("napi_reason", "napi why", "", "text", "Why the ring is in use or not, in a sentence.", "offloads of both ends"),
+        ("napi_commands", "napi do", "", "text", "What to type to bring the ring into use.", _OWN),
         ("master", "master", "", "gauge", "Index of the bridge or bond it belongs to.", "IFLA_MASTER"),
         ("address", "address", "", "text", "Link-layer address.", "IFLA_ADDRESS"),
         ("tun_flags", "tunflags", "", "gauge", "IFF_* flags of a tun or tap; 0x0080 is IFF_BACKPRESSURE.", "TUNGETIFF"),
@@ -247,6 +250,18 @@ _TABLE: dict[tuple[str, str], tuple[tuple[str, str, str, str, str, str], ...]] =
         ("total_s", "total", "s", "counter", "Time in all states together so far.", "/proc/stat"),
         ("net_tx", "NET_TX", "", "counter", "NET_TX softirqs so far.", "/proc/softirqs"),
         ("net_rx", "NET_RX", "", "counter", "NET_RX softirqs so far.", "/proc/softirqs"),
+    ),
+    ("tun", "sample"): (
+        ("pid", "pid", "", "gauge", "Process that holds the queue.", _TUN),
+        ("process", "process", "", "text", "Its name.", "/proc/PID/stat"),
+        ("state", "state", "", "text", "Its state: R, S, D, T stopped, Z zombie.", "/proc/PID/stat"),
+        ("vhost", "vhost", "", "state", "Whether a kernel thread moves the packets for it.", "/dev/vhost-net is open too"),
+        ("attached", "attached", "", "state", "Whether the queue is in use, not only held.", "TUNGETIFF IFF_DETACH_QUEUE"),
+        ("takes", "takes", "", "state",
+         "Whether packets were taken out since the look before (all holders together); none where none waited.", _DIFF),
+        ("flags", "flags", "", "text", "Flags of the queue in the words of ip tuntap.", "TUNGETIFF"),
+        ("certain", "certain", "", "state", "Whether the queue itself was asked; else only the device's name agrees.",
+         "TUNGETIFF, TUNGETDEVNETNS"),
     ),
     ("probe", "sample"): (
         ("address", "target", "", "text", "Where the echoes go.", _ECHO),

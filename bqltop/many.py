@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 
 from bqltop.model import Sample
 from bqltop.pace import Pace
@@ -11,14 +13,16 @@ from bqltop.sampler import Sampler
 
 
 class Many:
-    """A source of the samples of several devices: at each instant one of each, in the order given. They are told apart
-    by ``sample.stream``."""
+    """A source of the samples of several devices: at each instant one of each, in the order they were added. They are
+    told apart by ``sample.stream``, a number that is never used twice. Devices may be added and dropped on the way."""
 
-    def __init__(self, samplers: Sequence[Sampler]):
-        self.samplers = tuple(samplers)
+    def __init__(self, samplers: Sequence[Sampler] = ()):
         self.pace = Pace()
-        for stream, sampler in enumerate(self.samplers):
-            sampler.pace, sampler.stream = self.pace, stream
+        self._numbers = itertools.count()
+        self._samplers: dict[int, Sampler] = {}
+        self._orders: deque[Callable[[], object]] = deque()
+        for sampler in samplers:
+            self.add(sampler)
 
     @property
     def interval(self) -> float:
@@ -31,6 +35,33 @@ class Many:
     @property
     def description(self) -> str:
         return ", ".join(sampler.description for sampler in self.samplers)
+
+    @property
+    def samplers(self) -> tuple[Sampler, ...]:
+        return tuple(self._samplers.values())
+
+    def sampler(self, stream: int) -> Sampler | None:
+        """The one whose samples carry this number; None when it was dropped."""
+        return self._samplers.get(stream)
+
+    def add(self, sampler: Sampler) -> int:
+        """Watch one more device; its stream. While ``every`` runs, in its thread only: see ``order``."""
+        stream = next(self._numbers)
+        sampler.pace, sampler.stream = self.pace, stream
+        self._samplers[stream] = sampler
+        return stream
+
+    def drop(self, stream: int) -> None:
+        """Let go of a device. While ``every`` runs, in its thread only."""
+        sampler = self._samplers.pop(stream, None)
+        if sampler is not None:
+            sampler.release()
+
+    def order(self, what: Callable[[], object]) -> None:
+        """Have something done in the thread of ``every``, and samples taken right after it. From any thread; returns
+        at once."""
+        self._orders.append(what)
+        self.pace.hurry()
 
     def __enter__(self) -> Many:
         return self
@@ -49,6 +80,8 @@ class Many:
         """All devices now, and then again each ``interval_s`` seconds."""
         self.interval = interval_s or self.interval
         for late_ns in self.pace.instants(self._tick):
+            while self._orders:
+                self._orders.popleft()()
             for sampler in self.samplers:
                 yield sampler.sample(late_ns)
 

@@ -54,7 +54,8 @@ class Device:
     ``kind`` is IFLA_INFO_KIND (veth, tun, ifb, ... or None for hardware), ``driver`` the name ethtool gives.
     ``oper_state`` is the RFC 2863 word (UP, DOWN, LOWERLAYERDOWN, ...); ``flags`` are IFF_* bits. ``tx_queues`` is
     the number of queues in use (real_num_tx_queues). ``napi_mode`` says whether a veth uses its ring at all:
-    True, False, or None where the question does not arise.
+    True, False, or None where the question does not arise; ``napi_reason`` says why in a sentence, ``napi_commands``
+    what to type to switch it on.
     """
 
     name: str
@@ -73,6 +74,8 @@ class Device:
     master: int | None = None
     address: str | None = None
     tun_flags: int | None = None
+    napi_reason: str | None = None
+    napi_commands: tuple[str, ...] = ()
 
     @property
     def up(self) -> bool:
@@ -263,6 +266,26 @@ class ProbeSample:
 
 
 @dataclass(frozen=True, slots=True)
+class TunQueueSample:
+    """One queue of a tun or tap and the process that holds it.
+
+    ``state`` is the process's (R, S, D, T stopped, Z zombie). ``vhost``: a kernel thread moves the packets for it.
+    ``flags`` are IFF_* in the words of ``ip -d tuntap``. ``takes``: whether packets were taken out since the look
+    before, by the holders together; None: none was waiting. ``certain``: the queue itself was asked, else only the
+    device's name agrees.
+    """
+
+    pid: int
+    process: str
+    state: str
+    vhost: bool
+    attached: bool = True
+    takes: bool | None = None
+    flags: tuple[str, ...] = ()
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """Everything read at one instant.
 
@@ -282,6 +305,7 @@ class Sample:
     probes: tuple[Probe, ...] = ()
     events: tuple[Event, ...] = ()
     cpus: tuple[CpuSample, ...] = ()
+    tun_queues: tuple[TunQueueSample, ...] = ()
     own: SelfSample | None = None
     probe: ProbeSample | None = None
     epoch: int = 0

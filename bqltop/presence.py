@@ -184,7 +184,10 @@ class Presence:
 
     def _read(self, link) -> Device:
         self.napi = veth.napi_mode(self.rtnl, link)
-        return replace(self.rtnl.complete(link), napi_mode=self.napi.in_force if self.napi else None)
+        device, napi = self.rtnl.complete(link), self.napi
+        if napi is None:
+            return device
+        return replace(device, napi_mode=napi.in_force, napi_reason=napi.reason, napi_commands=napi.commands)
 
 
 def _both(first: Action, second: Action) -> Action:

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bqltop.attachment import Attachment
+from bqltop.holders import Holders
+from bqltop.kernel import bpfstats, proc
 from bqltop.kernel import netns as namespaces
-from bqltop.kernel import proc
 from bqltop.kernel.engine import DeviceGone
 from bqltop.lifecycle import Action, qdisc_events
 from bqltop.model import CpuSample, Device, Event, Namespace, Sample
@@ -50,6 +51,8 @@ class Sampler:
         """Sample packets for the time they wait. May be changed at any time; the next sample begins a new epoch."""
         self.prober: Prober | None = None
         """Started already; its figures go into the samples, and it is closed with the sampler."""
+        self.account = False
+        """Put the kernel's account of our programs into the samples, while somebody holds kernel.bpfstats.Statistics."""
         self._use_bpf = use_bpf
         self._presence = Presence(device, _namespace(netns), again)
         self._attachment: Attachment | None = None
@@ -57,6 +60,7 @@ class Sampler:
         self._last: Sample | None = None
         self._cpus: tuple[CpuSample, ...] = ()
         self._cpus_due = 0.0
+        self._holders = Holders()
 
     @property
     def interval(self) -> float:
@@ -163,6 +167,7 @@ class Sampler:
             probes=self._attachment.probes(),
             events=tuple(events),
             cpus=self._read_cpus(),
+            tun_queues=self._holders.read(device, presence.namespace, link, queues),
             epoch=self._epoch,
             stream=self.stream,
         )

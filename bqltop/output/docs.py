@@ -17,6 +17,7 @@ from bqltop.output.prometheus import METRICS
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 _MARK = re.compile(r"(<!-- table: (?P<what>[a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _TYPES = {"counter": "integer", "rate": "number", "share": "number 0..1", "state": "boolean", "text": "text"}
+_SHAPES = {"peer": "object", "extra": "object", "options": "object", "flags": "list", "napi_commands": "list"}
 
 
 def _type(field: fields.Field) -> str:
@@ -24,7 +25,7 @@ def _type(field: fields.Field) -> str:
         return "number" if field.source == "window" else "integer"
     if field.kind == "histogram":
         return "cells"
-    return {"peer": "object", "extra": "object", "options": "object"}.get(field.id) or _TYPES[field.kind]
+    return _SHAPES.get(field.id) or _TYPES[field.kind]
 
 
 def _rows(head: list[str], rows: list[list[str]]) -> str:

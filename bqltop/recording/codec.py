@@ -36,10 +36,11 @@ class DecodeError(ValueError):
 
 
 @cache
-def _reader(cls: type) -> tuple[tuple[str, ...], Callable, tuple[str, ...]]:
-    """Names of a record's fields, a getter of them all at once, and which of them are histograms."""
+def _reader(cls: type) -> tuple[tuple[str, ...], Callable, tuple[str, ...], tuple[str, ...]]:
+    """Names of a record's fields, a getter of them all at once, and which of them are histograms and lists of words."""
     names = tuple(f.name for f in fields(cls))
-    return names, attrgetter(*names), tuple(name for name in names if name.endswith("_histogram"))
+    histograms = tuple(name for name in names if name.endswith("_histogram"))
+    return names, attrgetter(*names), histograms, tuple(f.name for f in fields(cls) if f.type == "tuple[str, ...]")
 
 
 def trimmed(cells: tuple[int, ...] | None) -> list[int] | None:
@@ -56,10 +57,12 @@ def record_to_dict(record) -> dict | None:
     """One record (QueueSample, NapiWindow, ...) as a dict by its fields' names, nested records and histograms included."""
     if record is None:
         return None
-    names, get, histograms = _reader(type(record))
+    names, get, histograms, lists = _reader(type(record))
     plain = dict(zip(names, get(record), strict=True))
     for name in histograms:
         plain[name] = trimmed(plain[name])
+    for name in lists:
+        plain[name] = list(plain[name])
     return plain
 
 
@@ -85,6 +88,7 @@ def to_dict(sample: Sample, window: Window | None = None, *, with_window: bool =
         "napis": [record_to_dict(napi) for napi in sample.napis],
         "link": record_to_dict(sample.link),
         "cpus": [record_to_dict(cpu) for cpu in sample.cpus],
+        "tun_queues": [record_to_dict(queue) for queue in sample.tun_queues],
         "own": record_to_dict(sample.own),
         "probe": record_to_dict(sample.probe),
         "events": [record_to_dict(event) for event in sample.events],

@@ -17,6 +17,7 @@ RECORDS = {
     ("link", "sample"): model.LinkStats,
     ("link", "window"): window.LinkWindow,
     ("cpu", "sample"): model.CpuSample,
+    ("tun", "sample"): model.TunQueueSample,
     ("probe", "sample"): model.ProbeSample,
     ("own", "sample"): model.SelfSample,
 }
