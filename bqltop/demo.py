@@ -9,6 +9,7 @@ import sys
 
 from bqltop import watch
 from bqltop.arguments import add_output, add_sources, check_output, start_probe
+from bqltop.tuning import session
 
 LOAD = (
     ("rules", int, "N", "filter rules the consumer compares each packet with: the more, the slower"),
@@ -29,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-napi", action="store_true", help="leave veth out of NAPI mode: no ring, no backpressure")
     add_sources(parser)
     add_output(parser)
+    session.without_trace(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

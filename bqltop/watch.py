@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 from functools import partial
 
 from bqltop.arguments import (
@@ -20,9 +21,10 @@ from bqltop.arguments import (
 from bqltop.cli import Fault
 from bqltop.discovery.find import again, hint
 from bqltop.many import Many
-from bqltop.model import Namespace
+from bqltop.model import Namespace, Sample
 from bqltop.presence import NoSuchDevice
 from bqltop.sampler import Sampler
+from bqltop.tuning import session
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     add_sources(parser)
     add_output(parser)
+    session.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -64,7 +67,17 @@ def show(source: Sampler | Many, arguments: argparse.Namespace) -> int:
     """Samples to the screen or to standard output; the exit status."""
     if headless(arguments):
         return write_lines(source, arguments)
-    from bqltop.tui.app import BqltopApp, run as run_app
+    from bqltop.tui.app import BqltopApp
+    from bqltop.tui.app import run as run_app
 
     source.interval = arguments.interval or SCREEN_INTERVAL_S
-    return run_app(BqltopApp(source))
+    tuner = session.maker(arguments, partial(namespace_of, source))
+    return run_app(BqltopApp(source, tuner=tuner, policy=arguments.policy, read_only=arguments.read_only))
+
+
+def namespace_of(source: Sampler | Many, sample: Sample) -> Namespace:
+    """Where the device of a sample is. Raises OSError when it is not watched any more."""
+    sampler = source.sampler(sample.stream) if isinstance(source, Many) else source
+    if sampler is None:
+        raise OSError(errno.ENODEV, f"{sample.device.name} is not watched any more")
+    return sampler.namespace
