@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from bqltop.cli import Fault
+from bqltop.fault import Fault
 from bqltop.model import Namespace
 from bqltop.source import Source
 

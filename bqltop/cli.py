@@ -8,11 +8,14 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from bqltop import __version__
+from bqltop.fault import Fault
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "watch": ("bqltop.watch", "watch a device (what `bqltop DEV` does; for a device named like a command)"),
     "demo": ("bqltop.demo", "build a flooded veth pair in namespaces of its own and watch it"),
     "export": ("bqltop.export", "serve a device's figures to Prometheus, or write them to a file for it"),
+    "replay": ("bqltop.recording.command", "play a recording: the same screen, without root and on any machine"),
+    "report": ("bqltop.report_command", "write a recording up as Markdown, fit for a mail"),
     "tune": ("bqltop.tuning.command", "list the knobs of a device, or turn them"),
     "restore": ("bqltop.tuning.restore_command", "take back what killed runs left changed"),
     "journal": ("bqltop.tuning.journal_command", "list what bqltop has changed on this machine"),
@@ -21,10 +24,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 FAULT = 2
 """Exit status of wrong input: one line says what is wrong and what to do."""
-
-
-class Fault(Exception):
-    """Wrong input or a missing thing; the text is the one line that is shown."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -44,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(command, arguments[1:])
     except KeyboardInterrupt:
         return 130
-    except _faults() as error:
+    except Fault as error:
         print(f"bqltop: {error}", file=sys.stderr)
         return FAULT
 
@@ -69,14 +68,3 @@ def _run(command: str, arguments: list[str]) -> int:
 def _overview() -> str:
     lines = [f"  bqltop {name:<10} {text}" for name, (_, text) in COMMANDS.items()]
     return "\n".join(["commands:", *lines, "", "Each has its own --help."])
-
-
-def _faults() -> tuple[type[Exception], ...]:
-    """Every error whose text is meant for the user. Imported only when something has gone wrong."""
-    from bqltop.discovery.find import ContainerError
-    from bqltop.kernel.bpf import BpfError
-    from bqltop.kernel.netns import NetnsError
-    from bqltop.lab import LabError
-    from bqltop.sampler import NoSuchDevice
-
-    return (Fault, BpfError, ContainerError, NetnsError, LabError, NoSuchDevice)

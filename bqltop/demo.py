@@ -9,6 +9,7 @@ import sys
 
 from bqltop import watch
 from bqltop.arguments import add_output, add_sources, check_output, start_probe
+from bqltop.recording.options import add_record, recorded
 from bqltop.tuning import session
 
 LOAD = (
@@ -30,6 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-napi", action="store_true", help="leave veth out of NAPI mode: no ring, no backpressure")
     add_sources(parser)
     add_output(parser)
+    add_record(parser)
     session.without_trace(parser)
 
 
@@ -47,4 +49,5 @@ def run(arguments: argparse.Namespace) -> int:
         place, bpf = (lab.sender.device, lab.sender.netns), not arguments.no_bpf
         with Sampler(*place, use_bpf=bpf, sojourn=arguments.sojourn) as sampler:
             start_probe(sampler, arguments)
-            return watch.show(sampler, arguments)
+            with recorded(sampler, arguments) as source:
+                return watch.show(source, arguments)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from bqltop.fault import Fault
 from bqltop.kernel import netns, sysfs, veth
 from bqltop.kernel.rtnl import Rtnl
 from bqltop.lifecycle import Action, Lifecycle, Step
@@ -20,7 +21,7 @@ SLOW_S = 1.0
 """How often what the kernel does not announce is asked for: the namespace, the number of queues, NAPI mode."""
 
 
-class NoSuchDevice(LookupError):
+class NoSuchDevice(Fault, LookupError):
     """The device is not there; the text names those that are."""
 
 

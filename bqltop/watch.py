@@ -18,11 +18,12 @@ from bqltop.arguments import (
     start_probe,
     write_lines,
 )
-from bqltop.cli import Fault
 from bqltop.discovery.find import again, hint
+from bqltop.fault import Fault
 from bqltop.many import Many
 from bqltop.model import Namespace, Sample
 from bqltop.presence import NoSuchDevice
+from bqltop.recording.options import add_record, recorded
 from bqltop.sampler import Sampler
 from bqltop.tuning import session
 
@@ -32,13 +33,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     add_sources(parser)
     add_output(parser)
+    add_record(parser)
     session.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     check_output(arguments)
-    with open_source(arguments) as source:
-        return show(source, arguments)
+    with open_source(arguments) as source, recorded(source, arguments) as recording:
+        return show(recording, arguments)
 
 
 def open_source(arguments: argparse.Namespace) -> Sampler | Many:

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bqltop.fault import Fault
+
 ROOT = Path("/")
 COMMAND_TIMEOUT_S = 5.0
 
@@ -38,7 +40,7 @@ _COMMANDS = {
 }  # fmt: skip
 
 
-class ContainerError(Exception):
+class ContainerError(Fault):
     """A container cannot be found; the text is one plain sentence."""
 
 

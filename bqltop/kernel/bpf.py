@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bqltop.fault import Fault
 from bqltop.kernel.btf import Btf, BtfError, libbpf
 
 HERE = Path(__file__).parent
@@ -31,7 +32,7 @@ INSTRUCTION = 8
 """Bytes of one eBPF instruction."""
 
 
-class BpfError(RuntimeError):
+class BpfError(Fault, RuntimeError):
     """eBPF is not to be had: the message says why and what to do."""
 
 

@@ -11,12 +11,14 @@ import ctypes
 import functools
 from collections.abc import Iterator
 
+from bqltop.fault import Fault
+
 KIND_INT, KIND_PTR, KIND_ARRAY, KIND_STRUCT, KIND_UNION, KIND_ENUM = 1, 2, 3, 4, 5, 6
 KIND_TYPEDEF, KIND_VOLATILE, KIND_CONST, KIND_RESTRICT, KIND_FUNC, KIND_TYPE_TAG = 8, 9, 10, 11, 12, 18
 _TRANSPARENT = {KIND_TYPEDEF, KIND_VOLATILE, KIND_CONST, KIND_RESTRICT, KIND_TYPE_TAG}
 
 
-class BtfError(LookupError):
+class BtfError(Fault, LookupError):
     """The kernel has no BTF, or its BTF has no such structure, member or constant."""
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from bqltop.fault import Fault
 from bqltop.model import Namespace
 
 RUN_NETNS = "/run/netns"
@@ -38,7 +39,7 @@ Result = TypeVar("Result")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class NetnsError(Exception):
+class NetnsError(Fault):
     """A namespace cannot be found or entered; the text is one plain sentence."""
 
 

@@ -48,7 +48,7 @@ def find(memory: Memory, namespace: Namespace, ifindex: int, driver: str | None,
     """The device with this index in this namespace. Raises BpfError when there is none (any more)."""
     btf = Btf.vmlinux()
     net = memory.net(namespace)
-    device = _find_device(memory, btf, net, ifindex)
+    device = find_device(memory, btf, net, ifindex)
 
     def member(name: str) -> int:
         return memory.number(device + btf.offset("net_device", name), btf.member_size("net_device", name))
@@ -92,7 +92,7 @@ USBNET_DRIVERS = {
 """Drivers of drivers/net/usb built on usbnet, for kernels where they are built in and /proc/modules says nothing."""
 
 
-def _find_device(memory: Memory, btf: Btf, net: int, ifindex: int) -> int:
+def find_device(memory: Memory, btf: Btf, net: int, ifindex: int) -> int:
     """Walk the namespace's hash of interface indices (dev_index_hash, 256 lists: net/core/dev.h)."""
     link = btf.offset("net_device", "index_hlist")
     index = btf.offset("net_device", "ifindex")

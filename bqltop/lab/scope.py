@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+from bqltop.fault import Fault
 from bqltop.lab import flood, guardian
 
 NETNS_DIR = "/run/netns"  # where iproute2 keeps named namespaces
@@ -25,7 +26,7 @@ PYTHON = [sys.executable, "-I", "-S"]
 _serial = itertools.count(1)
 
 
-class LabError(Exception):
+class LabError(Fault):
     """A lab could not be built; the text is one sentence that says what to do."""
 
 

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from bqltop.fault import Fault
 from bqltop.output import INTERRUPTED, Source, Windows, prometheus
 
 DEFAULT_LISTEN = "127.0.0.1:9743"
 
 
-class ExportError(Exception):
+class ExportError(Fault):
     """The export cannot start or go on; the message is one line for the user."""
 
 

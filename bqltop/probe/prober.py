@@ -12,6 +12,7 @@ import struct
 import threading
 import time
 
+from bqltop.fault import Fault
 from bqltop.kernel import netns
 from bqltop.model import Namespace, ProbeSample
 from bqltop.probe import icmp
@@ -27,7 +28,7 @@ NO_ERROR_QUEUE = (errno.EAGAIN, errno.EWOULDBLOCK)
 SOL_RAW, ICMP_FILTER, ICMP6_FILTER = 255, 1, 1
 
 
-class ProbeError(ValueError):
+class ProbeError(Fault, ValueError):
     """An address that cannot be probed, or no right to: one plain line."""
 
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 
 from bqltop.arguments import add_place, place
-from bqltop.cli import Fault
+from bqltop.fault import Fault
 from bqltop.format import printable
 from bqltop.tuning import session
 from bqltop.tuning.changes import Change, Plan

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from bqltop.fault import Fault
 from bqltop.model import Namespace
 from bqltop.tuning.access import Identity, Reading, boot_id
 from bqltop.tuning.knobs import Value
@@ -30,7 +31,7 @@ RECORDS_KEPT = 500
 OUTSTANDING = ("intended", "done")
 
 
-class JournalError(Exception):
+class JournalError(Fault):
     """The journal cannot be written; the text is one plain line."""
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 from dataclasses import asdict
 
-from bqltop.cli import Fault
+from bqltop.fault import Fault
 from bqltop.format import printable
 from bqltop.tuning.access import boot_id
 from bqltop.tuning.changes import subject

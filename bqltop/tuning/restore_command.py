@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from bqltop.cli import Fault
+from bqltop.fault import Fault
 from bqltop.format import printable
 from bqltop.kernel import netns
 from bqltop.tuning.command import REFUSED
