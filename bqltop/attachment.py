@@ -9,7 +9,7 @@ from bqltop.kernel import bpf, sysfs, target
 from bqltop.kernel.btf import BtfError
 from bqltop.kernel.engine import Engine
 from bqltop.kernel.rtnl import Rtnl
-from bqltop.model import Device, NapiSample, Namespace, Probe, QueueSample
+from bqltop.model import Device, Namespace, NapiSample, Probe, QueueSample
 
 
 class Attachment:
