@@ -13,6 +13,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from bqltop.model import Event, Sample
 from bqltop.recording.errors import RecordingError
@@ -44,7 +45,7 @@ class Replay:
         times, moments = self.recording.times, self.recording.moments
         self.times = array("q", (times[number] for number in moments))
         self.marks = array("L", sorted({bisect_right(moments, mark) - 1 for mark in self.recording.marks}))
-        self.interval = 0.0
+        self.interval = self._recorded_interval()
         self.description = f"replay of {os.fspath(path)}"
         self.notice = self.recording.notice
         self.loop, self.hold = loop, hold
@@ -58,6 +59,12 @@ class Replay:
         self._jumps = 0
         self._shown_at: float | None = None
         self._closed = False
+
+    def _recorded_interval(self) -> float:
+        """Seconds between two samples as they were recorded: the middle one of the first gaps, in whole hundredths."""
+        first = self.times[:200]
+        gaps = sorted(b - a for a, b in pairwise(first))
+        return max(0.01, round(gaps[len(gaps) // 2] / 1e9, 2)) if gaps else 0.1
 
     # ---- what is in it
 
@@ -180,7 +187,7 @@ class Replay:
     # ---- the tape
 
     def every(self, interval_s: float | None = None) -> Iterator[Sample]:
-        """Samples as time passes, at least ``interval_s`` (then ``interval``) of recorded time apart; 0 is all there
+        """Samples as time passes, at least ``interval_s`` (else ``interval``, at first as recorded) of recorded time apart; 0 is all there
         are. The first comes at once. After a jump the sample before the target comes first, so that the target has a
         window."""
         self.interval = self.interval if interval_s is None else interval_s
