@@ -143,31 +143,30 @@ class Access:
     def setting(self, knob: Knob, queue: int | None = None) -> Setting:
         """The knob with its value now (of one queue, or all), its bounds, and why it cannot be set if so."""
         queues = self.queues(knob) if queue is None else (queue,)
-        values, why = (), None
+        values, why, number = (), None, None
         try:
             values = tuple(self.read(knob, one).value for one in queues)
-            why = self.why_not(knob, queues[0] if queues else None)
-        except (OSError, LookupError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error.args[0])
+            self.may_set(knob, queues[0] if queues else None)
+        except OSError as error:
+            why, number = error.strerror, error.errno
+        except LookupError as error:
+            why = str(error.args[0])
         low, high = bounds(knob, self._maximum(knob), HZ)
         unit = unit_of(self.driver).value if knob.unit == "queue" else knob.unit
-        return Setting(knob, self._name, self.ns.name, values, queues, low, high, unit, why)
+        return Setting(knob, self._name, self.ns.name, values, queues, low, high, unit, why, number)
 
-    def why_not(self, knob: Knob, queue: int | None) -> str | None:
-        """Why this process cannot set the knob; None when nothing is known to stand in the way."""
-        try:
-            if knob.source in (Source.BQL, Source.SYSFS):
-                self._sysfs.may_write(self._name, self._path(knob, queue))
-            else:
-                self._ethtool.may_set()
-        except OSError as error:
-            return error.strerror
+    def may_set(self, knob: Knob, queue: int | None) -> None:
+        """Raise what stands in the way of setting the knob: OSError in the kernel's words, else LookupError."""
+        if knob.source in (Source.BQL, Source.SYSFS):
+            self._sysfs.may_write(self._name, self._path(knob, queue))
+        else:
+            self._ethtool.may_set()
         if knob.source is Source.FEATURE and all(feature.fixed for feature in self._features(knob).values()):
-            return "the driver has it fixed"
+            raise LookupError("the driver has it fixed")
         if knob.source is Source.QDISC:
             root = rtnl_set.root_qdisc(self._requests, self.identity.ifindex)
-            return root.stuck if root else None
-        return None
+            if root and root.stuck:
+                raise LookupError(root.stuck)
 
     def _maximum(self, knob: Knob) -> int | None:
         if knob.source not in (Source.RINGS, Source.CHANNELS):

@@ -15,7 +15,8 @@ class Plan:
 
     ``device``/``netns``: the end it is on, by name. ``queues`` are those it goes to, (None,) for the whole device;
     ``old`` is what they had when this was planned (the change itself reads again). ``command``: the shell command
-    it equals. ``cuts_traffic``: how it can cut traffic, None if it cannot. ``refused``: why it will not be tried.
+    it equals. ``cuts_traffic``: how it can cut traffic, None if it cannot. ``refused`` (and
+    ``errno``): why it will not be tried.
     """
 
     knob: Knob
@@ -28,6 +29,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
     cuts_traffic: str | None = None
     refused: str | None = None
+    errno: int | None = None
 
     @property
     def subject(self) -> str:

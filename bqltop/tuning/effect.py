@@ -11,8 +11,9 @@ says is about these two spans, not about why they differ.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bqltop.model import Sample
 from bqltop.window import QdiscWindow, QueueWindow, Window, between
@@ -24,6 +25,8 @@ FEWEST_SECONDS = 5
 """Below 5 seconds on each side no difference can reach ALPHA (2 / C(10, 5) = 0.008 is the smallest there)."""
 EXACT_UP_TO = 24
 """Seconds of both sides together up to which the exact distribution is computed (some milliseconds at 24)."""
+SLACK_NS = 200_000_000
+"""Windows do not end on the second."""
 WARM_UP_S = 1.0
 """Left out after a change: the limit and the load need their moment to follow."""
 
@@ -69,44 +72,55 @@ class Effect:
         return "better" if (self.after > self.before) == (self.figure.better > 0) else "worse"
 
 
-def seconds(samples: Sequence[Sample], length_s: float = 1.0) -> list[Window]:
-    """Cut a run of samples into windows of about ``length_s``; gaps and fresh baselines begin a new one."""
-    windows: list[Window] = []
-    begin = None
-    for sample in samples:
-        if begin is None or sample.epoch != begin.epoch or not sample.present or not begin.present:
-            begin = sample
-            continue
+class Seconds:
+    """Cuts samples as they come into windows of about a second, of which the last ``kept`` stay: small, without the
+    samples they were made of. Gaps and fresh baselines begin a new window."""
+
+    def __init__(self, length_s: float = 1.0, kept: int | None = None) -> None:
         # a tenth of slack: at 10 samples a second one of them must not stretch every window to 1.1 s
-        if sample.monotonic_ns - begin.monotonic_ns >= length_s * 0.95e9:
+        self._length_ns = length_s * 0.95e9
+        self._begin: Sample | None = None
+        self.windows: deque[Window] = deque(maxlen=kept)
+
+    def add(self, sample: Sample) -> None:
+        begin = self._begin
+        if begin is None or sample.epoch != begin.epoch or not sample.present or not begin.present:
+            self._begin = sample
+        elif sample.monotonic_ns - begin.monotonic_ns >= self._length_ns:
             window = between(begin, sample)
             if window:
-                windows.append(window)
-            begin = sample
-    return windows
+                self.windows.append(replace(window, newer=replace(sample, queues=(), napis=(), qdiscs=(), cpus=())))
+            self._begin = sample
 
 
-def split(samples: Iterable[Sample], changed_ns: int, span_s: float = 15.0) -> tuple[list[Sample], list[Sample]]:
-    """The samples of the span before a change and of the span after it (monotonic time), without the warm-up."""
-    span, warm_up = int(span_s * 1e9), int(WARM_UP_S * 1e9)
-    before, after = [], []
+def seconds(samples: Iterable[Sample], length_s: float = 1.0) -> list[Window]:
+    """Cut a run of samples into windows of about ``length_s``."""
+    cut = Seconds(length_s)
     for sample in samples:
-        if changed_ns - span <= sample.monotonic_ns <= changed_ns:
-            before.append(sample)
-        elif changed_ns + warm_up <= sample.monotonic_ns <= changed_ns + warm_up + span:
-            after.append(sample)
+        cut.add(sample)
+    return [*cut.windows]
+
+
+def split(windows: Iterable[Window], changed_ns: int, span_s: float = 15.0,
+          until_ns: int | None = None) -> tuple[list[Window], list[Window]]:  # fmt: skip
+    """The windows of the span before a change and of the span after it (monotonic time), without the warm-up and
+    without what came after ``until_ns`` (the next change)."""
+    first, last = changed_ns - int(span_s * 1e9), changed_ns + int((WARM_UP_S + span_s) * 1e9)
+    last = last if until_ns is None else min(last, until_ns)
+    before, after = [], []
+    for window in windows:
+        end = window.newer.monotonic_ns
+        begin = end - int(window.seconds * 1e9)
+        if first - SLACK_NS <= begin and end <= changed_ns:
+            before.append(window)
+        elif changed_ns + int(WARM_UP_S * 1e9) <= begin and end <= last + SLACK_NS:
+            after.append(window)
     return before, after
 
 
 def compare(before: Sequence[Window], after: Sequence[Window], queue: int | None = None) -> list[Effect]:
     """Every figure before and after; ``queue``: of this TX queue only, where a figure is one of a queue."""
     return [_effect(figure, before, after, queue) for figure in FIGURES]
-
-
-def of_change(samples: Iterable[Sample], changed_ns: int, span_s: float = 15.0, queue: int | None = None) -> list[Effect]:
-    """compare() of the spans round a change that happened at ``changed_ns`` on the monotonic clock."""
-    before, after = split(samples, changed_ns, span_s)
-    return compare(seconds(before), seconds(after), queue)
 
 
 def _effect(figure: Figure, before: Sequence[Window], after: Sequence[Window], queue: int | None) -> Effect:

@@ -115,7 +115,7 @@ class Setting:
     """A knob on a device, now. ``values``: one per queue for per-queue knobs, else one; empty where there is none.
 
     ``queues`` are the queues of ``values``. ``why_not`` is why it cannot be set, in the kernel's words where they
-    are the kernel's; None when it can. ``maximum``: the upper bound the device gave.
+    are the kernel's, with its ``errno``; None when it can.
     """
 
     knob: Knob
@@ -127,6 +127,7 @@ class Setting:
     high: int = U32
     unit: str = ""
     why_not: str | None = None
+    errno: int | None = None
 
     @property
     def value(self) -> Value | None:

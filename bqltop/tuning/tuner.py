@@ -103,7 +103,9 @@ class Tuner:
 
     def _setting(self, end: Access, knob: Knob, queue: int | None = None) -> Setting:
         setting = end.setting(knob, queue)
-        return dataclasses.replace(setting, why_not=READ_ONLY) if self.read_only and setting.values else setting
+        if self.read_only and setting.values:
+            return dataclasses.replace(setting, why_not=READ_ONLY, errno=None)
+        return setting
 
     def _find(self, id: str) -> tuple[Access, Knob]:
         knob = PEER_KNOBS.get(id) or self.own.knob(id)
@@ -145,7 +147,7 @@ class Tuner:
         return Plan(
             knob=knob, device=end.last_name, netns=end.ns.name, queues=setting.queues, old=setting.values, asked=asked,
             command=self._command(end, knob, asked, _single(setting.queues)), warnings=warnings(setting, asked, now),
-            cuts_traffic=knob.cuts, refused=READ_ONLY if self.read_only else self._never(setting),
+            cuts_traffic=knob.cuts, refused=setting.why_not, errno=setting.errno,
         )  # fmt: skip
 
     def _values_with(self, id: str, queue: int | None, together: Mapping[str, str]) -> tuple[Value, ...]:
@@ -157,11 +159,6 @@ class Tuner:
             return end.setting(knob, queue if knob.per_queue else None).values
         except (BadValue, OSError):
             return ()
-
-    @staticmethod
-    def _never(setting: Setting) -> str | None:
-        """What must not even be tried: there is no way back from it. Everything else the kernel may refuse itself."""
-        return setting.why_not if setting.knob.source is Source.QDISC or not setting.values else None
 
     def _command(self, end: Access, knob: Knob, value: Value, queue: int | None) -> str:
         if knob.source is Source.QDISC_OPTION:
@@ -175,8 +172,8 @@ class Tuner:
         so. With several queues it is all or none. With ``trial_seconds`` it reverts by itself after that (``tick``).
         """
         with self._lock:
-            if plan.refused:
-                return Change(plan, (), (), self._clock(), text=plan.refused)
+            if plan.refused is not None:
+                return Change(plan, (), (), self._clock(), errno=plan.errno, text=plan.refused)
             end = self.peer if plan.knob.peer else self.own
             try:
                 end.confirm()

@@ -7,7 +7,7 @@ import pytest
 
 from bqltop.model import Device, NapiSample, QdiscSample, QueueSample, Sample
 from bqltop.tuning import effect
-from bqltop.tuning.effect import FEWEST_SECONDS, compare, mann_whitney, median, of_change, seconds
+from bqltop.tuning.effect import FEWEST_SECONDS, compare, mann_whitney, median, seconds, split
 
 
 def brute_force(a, b):
@@ -117,9 +117,21 @@ def test_too_few_seconds_never_stand_out():
     assert "needed" in found[0].verdict
 
 
-def test_the_spans_round_a_change_leave_out_its_warm_up():
-    samples = run([100_000] * 10 + [500_000] + [100_000] * 9, 0.5)
-    found = of_change(samples, int(10e9))
-    assert found[0].seconds[0] == 10
+def test_the_spans_round_a_change_leave_out_its_warm_up_and_what_came_after_the_next():
+    windows = seconds(run([100_000] * 10 + [500_000] + [100_000] * 9, 0.5))
+    before, after = split(windows, int(10.05e9))
+    found = compare(before, after)
+    assert found[0].seconds == (10, 8)
     assert not found[0].stands_out
-    assert [one.before for one in of_change([], 0)] == [None] * len(effect.FIGURES)
+    assert len(split(windows, int(10.05e9), span_s=4)[1]) == 4
+    assert len(split(windows, int(10.05e9), until_ns=int(15e9))[1]) == 3
+    assert [one.before for one in compare(*split([], 0))] == [None] * len(effect.FIGURES)
+
+
+def test_windows_that_are_kept_hold_no_samples():
+    kept = effect.Seconds(kept=3)
+    for sample in run([1000] * 6, 0.5):
+        kept.add(sample)
+    assert len(kept.windows) == 3
+    assert all(window.newer.queues == () for window in kept.windows)
+    assert kept.windows[-1].queues[0].packets_per_s
