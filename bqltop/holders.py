@@ -21,7 +21,9 @@ class Holders:
         self._found: tuple[TunQueueSample, ...] = ()
         self._taken: int | None = None
 
-    def read(self, device: Device, where: Namespace, link: LinkStats, queues: Sequence[QueueSample]) -> tuple[TunQueueSample, ...]:
+    def read(
+        self, device: Device, where: Namespace, link: LinkStats, queues: Sequence[QueueSample]
+    ) -> tuple[TunQueueSample, ...]:
         """What was found at the latest look, which may be now."""
         started = time.monotonic()
         if device.kind != "tun" or started < self._due:
