@@ -24,7 +24,6 @@ from bqltop.history import QUEUE_SAMPLES, History
 from bqltop.lab import Lab, LabSpec
 from bqltop.recording import Recorder
 from bqltop.sampler import Sampler
-from bqltop.window import between
 
 HZ = 10
 EVERY_S = 10.0
@@ -65,15 +64,15 @@ def soak(source, seconds: float, full_samples: int, record: Path | None) -> list
     """Watch ``source`` for so long; the looks taken on the way."""
     history, detector, log = History(full_samples), Detector(), EventLog()
     recorder = Recorder(record, max_bytes=200_000_000, keep=2) if record else None
-    looks, before, count, late = [], None, 0, 0
+    looks, count, late = [], 0, 0
     began, due = time.monotonic(), 0.0
     try:
         for sample in source.every(1 / HZ):
             history.add(sample)
-            log.add(detector.feed(sample, between(before, sample)))
+            log.add(detector.feed(sample))
             if recorder:
                 recorder.sample(sample)
-            before, count, late = sample, count + 1, max(late, sample.own.late_ns)
+            count, late = count + 1, max(late, sample.own.late_ns)
             now = time.monotonic() - began
             if now >= due:
                 looks.append(Look(now, count, sample.own.missed, resident(), open_files(), time.process_time(), history.memory,

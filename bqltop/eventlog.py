@@ -1,6 +1,6 @@
 """What happened, with times: events found in the samples themselves, and the log that keeps, filters and exports them.
 
-``Detector`` is pure: samples and windows in, events out, no clock of its own. Events that only others can know (the device
+``Detector`` is pure: samples in, events out, no clock of its own. Events that only others can know (the device
 was made anew, the user set a knob) arrive in ``Sample.events`` or are added to the log directly.
 
 Kinds: ``stop`` (a queue stopped for long), ``watchdog``, ``limit`` (it jumped), ``drops`` (a burst began or ended),
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from bqltop import format as fmt
 from bqltop.model import Event, QueueSample, Sample, Unit
-from bqltop.window import Window
+from bqltop.window import Window, comparable
 
 KINDS = ("stop", "watchdog", "limit", "drops", "stall", "setting", "probe", "missed")
 """What the detector finds. A log holds others too."""
@@ -62,7 +62,7 @@ class _Burst:
     """A burst of drops: since when, how many, and how long none came."""
 
     since_ns: int = 0
-    packets: float = 0
+    packets: int = 0
     quiet_ns: int = 0
 
 
@@ -93,42 +93,44 @@ class Detector:
         because whoever sets it writes the better event."""
         self._ours[knob, queue] = self._before.monotonic_ns if self._before else 0
 
-    def feed(self, sample: Sample, window: Window | None) -> list[Event]:
-        """The events of a sample and the window it ends: the sample's own and those found, in order of time."""
+    def feed(self, sample: Sample, window: Window | None = None) -> list[Event]:
+        """The events of a sample: its own and those found by comparing it with the one before, in order of time.
+        ``window`` may be left out; nothing is taken from it."""
         before, self._before = self._before, sample
         found: list[Event] = []
         if before is not None:
             found += self._probes(before, sample)
-        if window is None:
+        if not comparable(before, sample):
             self._state = _State()
-        elif before is not None:
+        else:
+            lasted = sample.monotonic_ns - before.monotonic_ns
             older = {queue.index: queue for queue in before.queues}
             for queue in sample.queues:
                 if queue.index in older:
-                    found += self._queue(older[queue.index], queue, window, sample.time_ns)
-            found += self._drops(window, sample.time_ns)
+                    found += self._queue(older[queue.index], queue, lasted, sample.time_ns)
+            found += self._drops(before, sample, lasted)
             found += self._device_knobs(before, sample)
             found += self._samples_missed(before, sample)
         return sorted([*sample.events, *found], key=lambda event: event.time_ns)
 
     # ---- one queue
 
-    def _queue(self, older: QueueSample, newer: QueueSample, window: Window, now: int) -> Iterator[Event]:
+    def _queue(self, older: QueueSample, newer: QueueSample, lasted: int, now: int) -> Iterator[Event]:
         for cause, bit in _CAUSES:
-            yield from self._stops(older, newer, cause, bit, window, now)
+            yield from self._stops(older, newer, cause, bit, lasted, now)
         yield from self._watchdog(older, newer, now)
         yield from self._limit(older, newer, now)
-        yield from self._stall(older, newer, window, now)
+        yield from self._stall(older, newer, lasted, now)
         yield from self._knobs(older, newer, KNOBS, newer.index, now)
 
-    def _stops(self, older, newer, cause, bit, window, now) -> Iterator[Event]:
+    def _stops(self, older, newer, cause, bit, lasted, now) -> Iterator[Event]:
         """Stops longer than the threshold. A stop that was on when the window began goes on while no new one begins; of
         several in one window only their mean length is known."""
         before, after = getattr(older, f"stopped_{cause}_ns"), getattr(newer, f"stopped_{cause}_ns")
         began = _grown(getattr(older, f"stops_{cause}"), getattr(newer, f"stops_{cause}")) or 0
         stopped = _grown(before, after)
         if stopped is None:  # no event probe: all there is is the bit at each sample
-            stopped = int(window.seconds * 1e9) if getattr(older, bit) and getattr(newer, bit) else 0
+            stopped = lasted if getattr(older, bit) and getattr(newer, bit) else 0
         still = bool(getattr(newer, bit))
         run = self._state.stops.setdefault((newer.index, cause), _Run())
         if began and run.ns:
@@ -166,7 +168,7 @@ class Detector:
             unit = f" {newer.unit}" if newer.unit else ""
             yield Event(now, "limit", f"limit {fmt.count(older.limit)} -> {fmt.count(newer.limit)}{unit}", newer.index)
 
-    def _stall(self, older, newer, window, now) -> Iterator[Event]:
+    def _stall(self, older, newer, lasted, now) -> Iterator[Event]:
         """Something is under way and nothing comes back: by the ring where there is one, else by BQL's counters; and the
         kernel's own stall detection where it is switched on."""
         counted = _grown(older.stall_count, newer.stall_count)
@@ -175,7 +177,7 @@ class Detector:
             yield Event(now, "stall", f"the kernel counted {counted} stall{'s' * (counted > 1)}{longest}", newer.index)
         run = self._state.stalls.setdefault(newer.index, _Run())
         if _stuck(older, newer):
-            run.ns += int(window.seconds * 1e9)
+            run.ns += lasted
             if run.ns >= self.thresholds.stall_ms * 1e6 and not run.told:
                 run.told = True
                 waiting = newer.ring_used or newer.inflight
@@ -202,25 +204,23 @@ class Detector:
     def _device_knobs(self, before: Sample, sample: Sample) -> Iterator[Event]:
         return self._knobs(before.device, sample.device, DEVICE_KNOBS, None, sample.time_ns)
 
-    def _drops(self, window: Window, now: int) -> Iterator[Event]:
+    def _drops(self, before: Sample, sample: Sample, lasted: int) -> Iterator[Event]:
         """Bursts of drops at the root qdisc and of the driver: one event when one begins, one when it is over."""
-        sources = [(f"{q.kind} {q.handle}", q.drops_per_s) for q in window.qdiscs if q.parent == "root"]
-        if window.link is not None:
-            sources.append(("the driver", window.link.tx_dropped_per_s))
-        for name, rate in sources:
-            dropped = (rate or 0.0) * window.seconds
+        now, older = sample.time_ns, _dropped(before)
+        for name, total in _dropped(sample).items():
+            dropped = _grown(older.get(name), total) or 0
             burst = self._state.bursts.get(name)
             if burst is None:
                 if dropped >= self.thresholds.drops:
                     self._state.bursts[name] = _Burst(now, dropped)
-                    yield Event(now, "drops", f"{name} drops {fmt.rate(rate)} packets/s")
+                    yield Event(now, "drops", f"{name} drops {fmt.rate(dropped * 1e9 / lasted)} packets/s")
                 continue
             burst.packets += dropped
-            burst.quiet_ns = 0 if dropped >= 1 else burst.quiet_ns + int(window.seconds * 1e9)
+            burst.quiet_ns = 0 if dropped else burst.quiet_ns + lasted
             if burst.quiet_ns >= self.thresholds.quiet_ms * 1e6:
                 lasted = max(0, now - burst.since_ns - burst.quiet_ns)
                 del self._state.bursts[name]
-                yield Event(now, "drops", f"{name} dropped {fmt.count(round(burst.packets))} packets in "
+                yield Event(now, "drops", f"{name} dropped {fmt.count(burst.packets)} packets in "
                                           f"{fmt.nanoseconds(lasted) if lasted else 'one window'}")
 
     def _probes(self, before: Sample, sample: Sample) -> Iterator[Event]:
@@ -243,6 +243,14 @@ class Detector:
 
 def _grown(older: int | None, newer: int | None) -> int | None:
     return None if older is None or newer is None or newer < older else newer - older
+
+
+def _dropped(sample: Sample) -> dict[str, int]:
+    """Packets dropped so far, by where: the root qdisc, the driver."""
+    found = {f"{qdisc.kind} {qdisc.handle}": qdisc.drops for qdisc in sample.qdiscs if qdisc.parent == "root"}
+    if sample.link is not None:
+        found["the driver"] = sample.link.tx_dropped
+    return found
 
 
 def _stuck(older: QueueSample, newer: QueueSample) -> bool:

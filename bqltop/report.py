@@ -15,7 +15,6 @@ from bqltop.eventlog import Detector
 from bqltop.model import Event, Sample, Unit
 from bqltop.spans import CUTTING, Span, cut, rank
 from bqltop.verdict import judge
-from bqltop.window import between
 
 WIDTH = 76
 MOST_EVENTS = 40
@@ -53,14 +52,12 @@ class _Log:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self._detector = Detector(settings=False)
-        self._before: Sample | None = None
 
     def passing(self, samples: Iterable[Sample]) -> Iterable[Sample]:
         for sample in samples:
-            for event in self._detector.feed(sample, between(self._before, sample)):
+            for event in self._detector.feed(sample):
                 if event not in self.events[-50:]:
                     self.events.append(event)
-            self._before = sample
             yield sample
 
 

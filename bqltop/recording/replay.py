@@ -187,9 +187,9 @@ class Replay:
     # ---- the tape
 
     def every(self, interval_s: float | None = None) -> Iterator[Sample]:
-        """Samples as time passes, at least ``interval_s`` (else ``interval``, at first as recorded) of recorded time apart; 0 is all there
-        are. The first comes at once. After a jump the sample before the target comes first, so that the target has a
-        window."""
+        """Samples as time passes, at least ``interval_s`` (else ``interval``, at first as recorded) of recorded time apart; 0
+        is all there are. The first comes at once. After a jump the sample before the target comes first, so that the
+        target has a window."""
         self.interval = self.interval if interval_s is None else interval_s
         try:
             while (move := self._next()) is not None:

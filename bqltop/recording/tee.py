@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from bqltop.eventlog import Detector
 from bqltop.model import Event, Sample
 from bqltop.recording.writer import Recorder
-from bqltop.window import between
 
 
 class Recorded:
@@ -21,7 +20,6 @@ class Recorded:
         self.source, self.recorder = source, recorder
         self._tell, self._told = tell, False
         self._detectors: dict[int, Detector] = {}
-        self._before: dict[int, Sample] = {}
 
     def __getattr__(self, name: str):
         return getattr(self.source, name)
@@ -46,8 +44,7 @@ class Recorded:
     def take(self, sample: Sample) -> None:
         """Record a sample and the events found in it."""
         detector = self._detectors.setdefault(sample.stream, Detector())
-        before, self._before[sample.stream] = self._before.get(sample.stream), sample
-        for event in detector.feed(sample, between(before, sample)):
+        for event in detector.feed(sample):
             if event not in sample.events:
                 self.recorder.event(event)
         self.recorder.sample(sample)

@@ -12,15 +12,11 @@ from made_up import START_NS, queue, sample, samples
 
 from bqltop.eventlog import Detector, EventLog, Thresholds, export, line
 from bqltop.model import Event, Probe, Unit
-from bqltop.window import between
 
 
 def detected(items, **options):
-    detector, before, found = Detector(**options), None, []
-    for item in items:
-        found += detector.feed(item, between(before, item))
-        before = item
-    return found
+    detector = Detector(**options)
+    return [event for item in items for event in detector.feed(item)]
 
 
 def changed(changes, count=30, **base):
@@ -140,12 +136,11 @@ def test_somebody_elses_settings_and_ours():
     items = changed({10: {"limit_min": 8}, 20: {"limit_min": 16}})
     assert texts(detected(items), "setting") == ["somebody set limit_min 0 -> 8", "somebody set limit_min 8 -> 16"]
     assert not detected(items, settings=False)
-    detector, before, found = Detector(), None, []
+    detector, found = Detector(), []
     for tick, item in enumerate(items):
         if tick == 9:
             detector.ours("limit_min", 0)
-        found += detector.feed(item, between(before, item))
-        before = item
+        found += detector.feed(item)
     assert texts(found, "setting") == ["somebody set limit_min 8 -> 16"]
     off = [sample(0), replace(sample(1), device=replace(sample(1).device, napi_mode=False))]
     assert texts(detected(off), "setting") == ["somebody set napi_mode True -> False"]

@@ -56,13 +56,10 @@ def test_found_anew_in_a_replay_an_event_is_the_same(tmp_path):
     with Recorder(tmp_path / "x") as recorder:
         tee = Recorded(Live(items), recorder)
         list(tee.every(0.1))
-    detector, before, found = Detector(), None, []
-    from bqltop.window import between
-
+    detector, found = Detector(), []
     with Recording(tmp_path / "x") as recording:
         for one in recording.samples():
-            found += detector.feed(one, between(before, one))
-            before = one
+            found += detector.feed(one)
     assert len(found) == 2
     assert len(set(found)) == 1
 
