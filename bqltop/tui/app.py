@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
 
+from bqltop.model import Sample
+from bqltop.tui.diagnosis import Diagnosis
 from bqltop.tui.feed import Feed
+from bqltop.tui.going import Going, Opened
 from bqltop.tui.messages import SamplesArrived, SourceEnded
 from bqltop.tui.run import run
+from bqltop.tui.screens.diagnostics import DiagnosticsScreen
 from bqltop.tui.screens.help import HelpScreen
 from bqltop.tui.screens.live import LiveScreen
 from bqltop.tui.terminal import TerminalDriver
 from bqltop.tui.tuner_side import TunerSide
-from bqltop.tui.tuning import Tuning
 from bqltop.tui.watcher import Watcher
 
 __all__ = ["BqltopApp", "run"]
@@ -30,8 +34,9 @@ LONGEST_WAIT_S = 1.0
 
 class BqltopApp(App[int]):
     """``source`` yields samples (see bqltop.source); ``tuner`` makes the tuner of the device a sample is of (see
-    bqltop.tuning.session), ``policy`` is what leaving does with changes in force; ``devices`` and ``recorder`` are
-    what later panels work with. Each is None where there is none. The source is closed by ``bqltop.tui.run``, not here."""
+    bqltop.tuning.session), ``policy`` is what leaving does with changes in force; ``devices`` is the list of
+    all devices (see bqltop.roster), with which the screen begins if ``start_with_list``; ``recorder`` is what a later
+    panel works with. Each is None where there is none. The source is closed by ``bqltop.tui.run``, not here."""
 
     CSS_PATH = Path(__file__).parent / "bqltop.tcss"
     ENABLE_COMMAND_PALETTE = False
@@ -41,22 +46,31 @@ class BqltopApp(App[int]):
         Binding("ctrl+z", "suspend_process", "suspend", priority=True),
         Binding("question_mark,h,f1", "help", "help"),
         Binding("t", "tune", "tune"),
+        Binding("l", "list", "all devices"),
+        Binding("p", "peer", "the other end"),
+        Binding("n", "neighbours", "neighbours"),
+        Binding("d", "diagnostics", "diagnostics"),
         Binding("plus,equals_sign", "faster(1)", "refresh more often"),
         Binding("minus", "faster(-1)", "refresh less often"),
     ]
 
     def __init__(self, source, *, interval_s: float | None = None, tuner=None, policy: str | None = None,
-                 devices=None, recorder=None, read_only: bool = False, driver_class=TerminalDriver) -> None:
+                 devices=None, start_with_list: bool = False, recorder=None, read_only: bool = False, driver_class=TerminalDriver) -> None:
         super().__init__(driver_class=driver_class)
         self.animation_level = "none"
         self.source, self.devices, self.recorder = source, devices, recorder
         self.interval_s = interval_s or source.interval
         self.failure: BaseException | None = None
         self._draw_after = 0.0
-        self.feed = Feed(source.description, read_only)
-        self.live = LiveScreen(self.feed)
+        self._make_feed = lambda: Feed(source.description, read_only, watch_settings=tuner is None)
+        self.feeds: dict[int, Feed] = {}
+        self.stream = 0
+        self.live = LiveScreen()
         self.watcher = Watcher(source, self.interval_s, self.post_message)
-        self.tuner = TunerSide(self, Tuning(tuner, policy))
+        self.tuner = TunerSide(self, tuner, policy)
+        self.going = Going(self, devices)
+        self.diagnosis = Diagnosis()
+        self._start_with_list = start_with_list
 
     def get_default_screen(self) -> LiveScreen:
         return self.live
@@ -64,16 +78,57 @@ class BqltopApp(App[int]):
     def on_mount(self) -> None:
         self.watcher.start()
         self.tuner.start()
+        if self._start_with_list:
+            self.going.show_list()
 
     # -- samples -------------------------------------------------------------------------------------------------
 
     def on_samples_arrived(self, message: SamplesArrived) -> None:
         for sample in self.watcher.drain():
-            self.feed.take(sample)
-            self.tuner.tuning.take(sample)
+            self.take(sample)
         # Under another screen nothing of the live view is seen: not worth drawing.
         if self.screen is self.live and time.monotonic() >= self._draw_after:
             self.draw_now()
+
+    @property
+    def feed(self) -> Feed:
+        """The device on the screen; an empty one where there is none yet."""
+        return self.feeds.get(self.stream) or self._make_feed()
+
+    def _feed_of(self, stream: int) -> Feed:
+        if stream not in self.feeds:
+            self.feeds[stream] = self._make_feed()
+            self.live.view = replace(self.live.view, device=self._place())
+        return self.feeds[stream]
+
+    def take(self, sample: Sample) -> None:
+        """One more sample, of whichever device."""
+        if sample.stream in self.going.dropped:
+            return
+        if not self.feeds:
+            self.stream = sample.stream
+        self._feed_of(sample.stream).take(sample)
+        self.tuner.take(sample)
+        if sample.stream == self.stream:
+            self.diagnosis.take(sample)
+        self.going.take(sample)
+
+    def show_stream(self, stream: int) -> None:
+        """Bring a device that is being watched to the screen."""
+        self.stream = stream
+        self.diagnosis.clear()
+        self.live.show_device(*self._place())
+        self.draw_now()
+
+    def forget(self, stream: int) -> None:
+        """A device is not watched any more."""
+        self.feeds.pop(stream, None)
+        self.tuner.forget(stream)
+
+    def _place(self) -> tuple[int, int]:
+        """Which of how many devices is shown."""
+        streams = sorted(self.feeds)
+        return (streams.index(self.stream) + 1 if self.stream in streams else 1), len(streams)
 
     def on_source_ended(self, message: SourceEnded) -> None:
         if message.error is not None:
@@ -118,6 +173,41 @@ class BqltopApp(App[int]):
     async def action_tune(self) -> None:
         """Open or close the tuning panel."""
         await self.tuner.toggle()
+
+    def action_device(self, steps: int) -> None:
+        """The next device of several."""
+        streams = sorted(self.feeds)
+        if len(streams) > 1:
+            self.show_stream(streams[(streams.index(self.stream) + steps) % len(streams)])
+
+    def action_device_number(self, number: int) -> None:
+        """The device of a tab."""
+        streams = sorted(self.feeds)
+        if number <= len(streams) and len(streams) > 1:
+            self.show_stream(streams[number - 1])
+
+    def action_list(self) -> None:
+        """All devices of all namespaces."""
+        self.going.show_list()
+
+    def leave_list(self) -> None:
+        self.going.leave_list()
+
+    def open_device(self, where, ifindex: int) -> None:
+        """From the list: show this device."""
+        self.going.open(where, ifindex, None)
+
+    def on_opened(self, message: Opened) -> None:
+        self.going.opened(message)
+
+    async def action_peer(self) -> None:
+        await self.going.peer()
+
+    async def action_neighbours(self) -> None:
+        await self.going.neighbours()
+
+    def action_diagnostics(self) -> None:
+        self.push_screen(DiagnosticsScreen())
 
     def action_help(self) -> None:
         self.push_screen(HelpScreen())

@@ -15,12 +15,15 @@ TWO_COLUMNS = 76
 @dataclass(frozen=True, slots=True)
 class Wants:
     """What the panels would like: lines of the queue table, of the qdisc tree and of the NAPI list (heads not
-    counted), and whether the panel at the side (tuning) is open."""
+    counted), whether the panel at the side (tuning) is open, whether there is a line of tabs, and lines about the
+    holders of a tun."""
 
     queues: int = 1
     qdiscs: int = 1
     napis: int = 1
     side: bool = False
+    tabs: bool = False
+    tun: int = 0
 
 
 def arrange(width: int, height: int, wants: Wants) -> dict[str, Region]:
@@ -33,6 +36,9 @@ def arrange(width: int, height: int, wants: Wants) -> dict[str, Region]:
     head, verdict = _head_heights(width, height)
     regions = {"header": Region(0, 0, width, head), "keys": Region(0, height - 1, width, 1)}
     top, bottom = head, height - 1
+    if wants.tabs:
+        regions["tabs"] = Region(0, top, width, 1)
+        top += 1
     left = width
     if wants.side:
         if width >= SIDE_LEAST + TWO_COLUMNS - 6:
@@ -72,7 +78,10 @@ def _body(regions: dict[str, Region], width: int, top: int, bottom: int, wants: 
     lower = _lower_height(below, wants.qdiscs + 2)
     right = max(34, min(64, width * 2 // 5)) if width >= TWO_COLUMNS else 0
     left = width - right - (1 if right else 0)
-    regions["chart"] = Region(0, top, left, below - lower)
+    holders = min(wants.tun, max(0, below - lower - 5))
+    regions["chart"] = Region(0, top, left, below - lower - holders)
+    if holders:
+        regions["tun"] = Region(0, bottom - lower - holders, left, holders)
     if lower:
         regions["qdiscs"] = Region(0, bottom - lower, left, lower)
     if not right:

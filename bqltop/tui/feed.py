@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
+from bqltop.eventlog import Detector, EventLog
+from bqltop.history import History
 from bqltop.model import Event, Sample
-from bqltop.tui.frame import Frame, Smoother
-from bqltop.tui.traces import Traces
+from bqltop.tui.frame import SMOOTHING_S, Frame, Smoother
 from bqltop.verdict import Verdict, judge
-from bqltop.window import Window
+from bqltop.window import Window, between
 
-KEPT_EVENTS = 1000
+SHOWN_EVENTS = 200
 JUDGE_EVERY_NS = 1_000_000_000
 """A sentence that changes ten times a second cannot be read."""
 KEPT_WINDOWS = 5
+DETECT_EVERY_NS = 500_000_000
+WIDE = 16
+"""From this many queues on, events are looked for only every DETECT_EVERY_NS: a window of 64 queues costs 2 ms."""
 
 
 class Feed:
-    """Takes every sample, also while drawing is paused, and makes the Frame of the newest state on demand."""
+    """One device's samples: takes every one, also while drawing is paused, and makes the Frame of the newest state, or
+    of a moment in the past. ``watch_settings`` False leaves changed settings to the tuner, which sees them sooner."""
 
-    def __init__(self, description: str = "", read_only: bool = False) -> None:
-        self.traces = Traces()
-        self.events: deque[Event] = deque(maxlen=KEPT_EVENTS)
+    def __init__(self, description: str = "", read_only: bool = False, watch_settings: bool = True) -> None:
+        self.history = History()
+        self.log = EventLog()
+        self.marks: list[int] = []
+        """When something was changed (CLOCK_REALTIME, ns), for the chart."""
+        self.taken = 0
         self._description, self._read_only = description, read_only
         self._smoother = Smoother()
+        self._detector = Detector(settings=watch_settings)
+        self._detected: Sample | None = None
         self._sample: Sample | None = None
         self._window: Window | None = None
         self._verdicts: tuple[Verdict, ...] = ()
@@ -31,17 +42,45 @@ class Feed:
         self._judged_with_window = False
         self._earlier: deque[Window] = deque(maxlen=KEPT_WINDOWS)
 
+    @property
+    def events(self) -> list[Event]:
+        """What has happened so far, oldest first."""
+        return list(self.log)
+
+    @property
+    def sample(self) -> Sample | None:
+        """The newest sample."""
+        return self._sample
+
     def take(self, sample: Sample) -> None:
         """Add one sample."""
         came_or_went = self._sample is None or self._sample.present != sample.present
         self._sample = sample
+        self.taken += 1
         self._smoother.add(sample)
-        self.traces.add(sample)
-        self.events.extend(sample.events)
+        if sample.present:
+            self.history.add(sample)
+        self.log.add(sample.events)
+        self._detect(sample)
         if came_or_went:
             self._judged_ns = sample.monotonic_ns - JUDGE_EVERY_NS
         if not sample.present or came_or_went:
             self._earlier.clear()
+
+    def note(self, events: Iterable[Event], marked: bool = False) -> None:
+        """Add events that others know of (the tuner); ``marked`` ones stand on the chart's time axis too."""
+        events = list(events)
+        self.log.add(events)
+        if marked:
+            self.marks.extend(event.time_ns for event in events)
+
+    def _detect(self, sample: Sample) -> None:
+        before = self._detected
+        if before is not None and len(sample.queues) > WIDE and sample.present \
+                and 0 < sample.monotonic_ns - before.monotonic_ns < DETECT_EVERY_NS:
+            return
+        self._detected = sample
+        self.log.add(self._detector.feed(sample, between(before, sample)))
 
     def frame(self, interval_s: float) -> Frame | None:
         """What to draw now; None before the first sample. While the device is away the last window stays."""
@@ -53,10 +92,26 @@ class Feed:
             self._window = window
         rings = self._smoother.rings() if sample.present else {}
         due = sample.monotonic_ns - self._judged_ns >= JUDGE_EVERY_NS
-        if due or (window is not None and not self._judged_with_window):
+        if due or sample.monotonic_ns < self._judged_ns or (window is not None and not self._judged_with_window):
             self._verdicts = judge(window, sample, tuple(self._earlier), rings)
             self._judged_ns, self._judged_with_window = sample.monotonic_ns, window is not None
             if window is not None:
                 self._earlier.append(window)
-        return Frame(sample, self._window, self._verdicts, interval_s, tuple(self.events)[-200:], self._description,
-                     self._read_only, rings)
+        return self._frame(sample, self._window, self._verdicts, interval_s, rings, tuple(self.log)[-SHOWN_EVENTS:])
+
+    def frame_at(self, moment_ns: int, interval_s: float) -> Frame | None:
+        """The state at a moment of the history (Sample.monotonic_ns); None while there is no history."""
+        found = self.history.at(moment_ns)
+        if found is None:
+            return None
+        sample, window = found
+        earlier = self.history.at(sample.monotonic_ns - int(SMOOTHING_S * 1e9))
+        if earlier is not None:
+            window = between(earlier[0], sample) or window
+        events = self.log.filter(end_ns=sample.time_ns)[-SHOWN_EVENTS:]
+        return self._frame(sample, window, judge(window, sample), interval_s, {}, tuple(events))
+
+    def _frame(self, sample, window, verdicts, interval_s, rings, events) -> Frame:
+        newest = self._sample.monotonic_ns if self._sample else sample.monotonic_ns
+        return Frame(sample, window, verdicts, interval_s, events, self._description, self._read_only, rings,
+                     self.history, tuple(self.marks), max(0.0, (newest - sample.monotonic_ns) / 1e9))

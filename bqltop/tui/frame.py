@@ -9,7 +9,9 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bqltop.history import History
 from bqltop.model import Event, NapiSample, Probe, QueueSample, Sample
+from bqltop.tui.series import DEFAULT_ZOOM, ZOOMS_S
 from bqltop.verdict import Verdict, dark_buffer
 from bqltop.window import QueueWindow, Window, between
 
@@ -20,18 +22,29 @@ SORTS = ("queue", "stopped", "inflight", "rate")
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the user chose to see. ``selected`` is a queue's index; None is all queues together."""
+    """What the user chose to see. ``selected`` is a queue's index; None is all queues together. ``zoom`` is an index into
+    ZOOMS_S; ``cursor_ns`` the moment looked back at (Sample.monotonic_ns), None for now; ``device`` which of how many
+    devices this is."""
 
     sort: str = SORTS[0]
     fold_idle: bool = True
     selected: int | None = None
     paused: bool = False
     first_series: int = 0
+    zoom: int = DEFAULT_ZOOM
+    cursor_ns: int | None = None
+    device: tuple[int, int] = (1, 1)
+
+    @property
+    def span_s(self) -> float:
+        return ZOOMS_S[self.zoom]
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Everything the panels draw from. ``window`` is None until two samples can be compared."""
+    """Everything the panels draw from. ``window`` is None until two samples can be compared. ``rings``: mean occupancy
+    of the rings, where known; ``marks``: when something was changed (CLOCK_REALTIME, ns); ``ago_s``: how long before
+    the newest sample this one was taken."""
 
     sample: Sample
     window: Window | None = None
@@ -41,6 +54,9 @@ class Frame:
     description: str = ""
     read_only: bool = False
     rings: Mapping[int, float] = field(default_factory=dict)
+    history: History = field(default_factory=History)
+    marks: tuple[int, ...] = ()
+    ago_s: float = 0.0
 
     @property
     def away(self) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -27,8 +26,8 @@ from bqltop.tuning.tuner import Tuner
 TRIAL_S = 20.0
 """A change on trial reverts after this, unless kept."""
 SPAN_S = 15.0
-KEPT_SAMPLES = 120
-"""One a second: what the comparison of before and after is made from."""
+KEPT_SECONDS = 120
+"""What the comparison of before and after is made from."""
 EFFECT_EVERY_NS = 1_000_000_000
 
 
@@ -42,7 +41,6 @@ class Mark:
 
     change: Change
     at_ns: int
-    until_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +77,18 @@ class State:
 class Tuning:
     """One device's tuning session on the screen. ``make`` makes the tuner; None: nothing can be tuned here."""
 
-    def __init__(self, make: Maker | None, policy: str | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, make: Maker | None, clock: Callable[[], float] = time.monotonic) -> None:
         self.state = State(unavailable=None if make else "nothing can be set here: this is not a live device")
         self._lock = threading.Lock()
-        self.policy = policy
         self.tuner: Tuner | None = None
         self.clock = clock
         self._make = make
         self._sample: Sample | None = None
         self._followed: tuple | None = None
-        self._samples: deque[Sample] = deque(maxlen=KEPT_SAMPLES)
+        self._seconds = effect.Seconds(kept=KEPT_SECONDS)
         self._mark: Mark | None = None
         self._compared_ns = 0
         self._lefts: list = []
-
-    @property
-    def tunable(self) -> bool:
-        """Whether there is a live device behind the screen."""
-        return self._make is not None
 
     def _set(self, **changes) -> None:
         """Change the state: keys and the worker thread both do."""
@@ -110,11 +102,9 @@ class Tuning:
     # -- the device ----------------------------------------------------------------------------------------------
 
     def take(self, sample: Sample) -> None:
-        """Remember a sample a second, for the comparison, and what device it is of."""
+        """Remember what device is shown, and its last two minutes."""
         self._sample = sample
-        last = self._samples[-1] if self._samples else None
-        if last is None or sample.epoch != last.epoch or sample.monotonic_ns - last.monotonic_ns >= 0.95e9:
-            self._samples.append(sample)
+        self._seconds.add(sample)
 
     def attach(self) -> list[Event]:
         """Blocking: a tuner for the device that is shown now. Says what an earlier run left changed."""
@@ -335,8 +325,8 @@ class Tuning:
         self._compared_ns = sample.monotonic_ns
         if sample.monotonic_ns - mark.at_ns > (SPAN_S + effect.WARM_UP_S + 2) * 1e9 and self.state.effects:
             return
-        found = effect.of_change(self._samples, mark.at_ns, SPAN_S, self.state.queue)
-        self._set(effects=tuple(found))
+        spans = effect.split(self._seconds.windows, mark.at_ns, SPAN_S)
+        self._set(effects=tuple(effect.compare(*spans, self.state.queue)))
 
     # -- leaving -------------------------------------------------------------------------------------------------
 
@@ -345,13 +335,13 @@ class Tuning:
         """Changes that leaving has to decide about."""
         return tuple(self.tuner.changes) if self.tuner else ()
 
-    def leave(self) -> list[Change]:
-        """Blocking: follow the policy and let go. Safe to call twice."""
+    def leave(self, policy: str | None) -> list[Change]:
+        """Blocking: follow the policy (see Tuner.leave) and let go. Safe to call twice."""
         tuner, self.tuner = self.tuner, None
         if tuner is None:
             return []
         try:
-            return tuner.leave(self.policy)
+            return tuner.leave(policy)
         finally:
             tuner.close()
 

@@ -53,7 +53,7 @@ class FedApp(BqltopApp):
     def play(self, count: int) -> None:
         """Take ``count`` samples, judging as often as in real life, and draw the last state."""
         for sample in self.fake.samples(count):
-            self.feed.take(sample)
+            self.take(sample)
             self.feed.frame(self.interval_s)
         self.draw_now()
 

@@ -12,7 +12,6 @@ from bqltop.model import Event, QueueSample, Unit
 from bqltop.tui.arrange import LEAST, Wants, arrange
 from bqltop.tui.draw import bars, braille, chart, head, help, line, palette, panels, queues
 from bqltop.tui.frame import Frame, Row, View, rows
-from bqltop.tui.traces import SERIES, Traces
 from bqltop.window import QueueWindow
 
 SCENARIOS = [("veth", 1, True), ("veth", 8, False), ("packets", 8, True), ("bytes", 3, True), ("busy", 64, True)]
@@ -196,33 +195,10 @@ def test_work_buckets_are_shares_of_all_polls():
     assert sum(dict(bars.work_buckets([0] * 65)).values()) == 0
 
 
-def test_a_spike_between_two_columns_is_not_lost():
-    envelope = braille.Envelope(60.0, 60)
-    for tick in range(600):
-        envelope.add(tick / 10, 1000.0 if tick == 333 else 1.0)
-    spans = envelope.spans(59.9)
-    assert max(high for _, high in filter(None, spans)) == 1000.0
-    assert spans[33] == (1.0, 1000.0)
-
-
-def test_the_past_of_a_chart_keeps_its_shape_while_it_moves():
-    envelope = braille.Envelope(10.0, 20)
-    for tick in range(100):
-        envelope.add(tick / 10, float(tick % 7))
-    before = envelope.spans(9.9)
-    envelope.add(10.1, 3.0)
-    after = envelope.spans(10.1)
-    assert after[:-1] == before[1:]
-
-
 def test_slow_samples_leave_no_holes_but_a_silence_does():
-    envelope = braille.Envelope(60.0, 120)
-    for second in (0, 5, 10, 40, 45):
-        envelope.add(float(second), 1.0)
-    spans = envelope.spans(45.0, hold=7.5)
-    shown = [span is not None for span in spans]
-    assert all(shown[-10:])
-    assert not all(shown)
+    point = (1.0, 2.0, 1.5)
+    held = chart.held([None, point, None, None, None, point], 2)
+    assert held == (None, (1.0, 2.0), (1.5, 1.5), (1.5, 1.5), None, (1.0, 2.0))
 
 
 @given(st.lists(st.none() | st.tuples(st.floats(0, 1e9), st.floats(0, 1e9)).map(sorted).map(tuple), max_size=200),
@@ -321,34 +297,3 @@ def test_lanes_share_the_height_and_number_no_more_than_wanted():
 
 def test_refresh_rates_read_well():
     assert [head.refresh_rate(s) for s in (0.05, 0.1, 0.5, 1.0, 2.0)] == ["20 Hz", "10 Hz", "2 Hz", "1 Hz", "every 2 s"]
-
-
-# -- traces --------------------------------------------------------------------------------------------------------
-
-
-def test_traces_are_bounded_and_know_their_figures():
-    from fake_source import FakeSource
-
-    traces = Traces(seconds=5.0)
-    for sample in FakeSource("packets", 4).samples(200):
-        traces.add(sample)
-    points = traces.values("stopped")
-    assert len(points) <= 52
-    assert 0.7 < points[-1][1] < 0.85
-    assert traces.values("inflight", 0)[-1][1] in (1.0, 2.0)
-    assert traces.values("inflight", 99)[-1][1] is None
-    assert {series.id for series in SERIES} <= traces.known | {"work"}
-
-
-def test_a_changed_number_of_queues_is_a_gap_and_no_exception():
-    from dataclasses import replace
-
-    from fake_source import FakeSource
-
-    traces = Traces()
-    source = FakeSource("packets", 4)
-    first, second = source.samples(2)
-    traces.add(first)
-    traces.add(replace(second, queues=second.queues[:2]))
-    assert traces.latest("stopped") is None
-    assert traces.latest("limit") == 2.0

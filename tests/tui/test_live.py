@@ -39,7 +39,7 @@ async def test_pause_stops_the_drawing_but_not_the_collecting(fed_app):
         app.play(100)
         await pilot.pause()
         assert text_of(app) == before
-        assert app.feed.traces.revision == 130
+        assert app.feed.taken == 130
         await pilot.press("space")
         after = text_of(app)
         assert "PAUSED" not in after
@@ -164,7 +164,8 @@ async def test_names_from_outside_are_shown_literally(fed_app, name):
         header = app.live.query_one("#header").render_line(0).text
         assert f"{shown}@{shown} → {shown}@{shown}" in header
         assert "\x1b" not in header
-        assert f"by {shown}" in app.live.query_one("#events").render_line(1).text
+        events = app.live.query_one("#events")
+        assert any(f"by {shown}" in events.render_line(y).text for y in range(1, 6))
         assert shown in app.live.query_one("#qdiscs").render_line(2).text
         assert shown in app.live.query_one("#napi").render_line(2).text
 
@@ -205,8 +206,8 @@ async def test_the_gap_of_a_suspended_process_is_no_spike(fed_app):
         app.fake.interval = 0.1
         app.play(20)
         await pilot.pause()
-        packets = [value for _, value in app.feed.traces.values("packets") if value is not None]
-        assert max(packets) < 80_000
+        span = app.feed.history.span
+        assert app.feed.history.highest("packets_per_s", None, *span) < 80_000
 
 
 async def test_no_colour_says_the_same(fed_app, monkeypatch):
@@ -227,7 +228,7 @@ async def test_a_real_thread_feeds_the_screen_and_ends_with_it():
     async with app.run_test(size=(120, 40)) as pilot:
         for _ in range(100):
             await asyncio.sleep(0.05)
-            if "pkt/s" in text_of(app) and app.feed.traces.revision > 3:
+            if "pkt/s" in text_of(app) and app.feed.taken > 3:
                 break
         assert "attached to veth0" in text_of(app)
         source.close()
@@ -266,3 +267,76 @@ async def test_a_side_panel_opens_beside_the_live_view_and_closes(fed_app):
             await pilot.pause()
             assert not app.live.query("#side")
         app = fed_app("packets", 4)
+
+
+async def test_looking_back_shows_every_panel_at_that_moment(fed_app):
+    app = fed_app("packets", 2)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app.play(700)
+        await pilot.pause()
+        assert "14:04:32" in text_of(app)
+        await pilot.press("left_square_bracket")
+        text = text_of(app)
+        assert "PAUSED 60 s ago" in text
+        assert "14:03:32" in text
+        assert "│" in app.live.query_one("#chart").render_line(3).text
+        await pilot.press("right", "right")
+        assert "59.8 s ago" in text_of(app)
+        app.play(10)
+        assert "59.8 s ago" in text_of(app), "what is looked at stands still"
+        await pilot.press(*["left_square_bracket"] * 5)
+        assert "14:03:22" in text_of(app), "not before the beginning"
+        await pilot.press("space")
+        assert "PAUSED" not in text_of(app)
+        assert "14:04:33" in text_of(app)
+
+
+async def test_zooming_the_chart_from_seconds_to_an_hour(fed_app):
+    app = fed_app()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app.play(100)
+        for title in ("last 5 min", "last 15 min", "last 1 h", "last 1 h"):
+            await pilot.press("x")
+            assert title in text_of(app)
+        await pilot.press(*["X"] * 9)
+        assert "last 10 s" in text_of(app)
+
+
+async def test_several_devices_take_turns_with_tab(fed_app):
+    app = fed_app("veth", 2)
+    other = FakeSource("bytes", 4, name="usb0")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        for _ in range(20):
+            app.take(app.fake.sample())
+            app.take(replace(other.sample(), stream=1))
+        app.draw_now()
+        await pilot.pause()
+        text = text_of(app)
+        assert "1/2" in text
+        assert "veth0 → eth0@web-1" in text
+        assert "Tab device" in text
+        await pilot.press("down", "tab")
+        await pilot.pause()
+        text = text_of(app)
+        assert "2/2" in text
+        assert "usb0" in text
+        assert "bytes" in text
+        assert app.live.view.selected is None
+        await pilot.press("tab")
+        assert "veth0 → eth0@web-1" in text_of(app)
+
+
+async def test_events_are_found_in_the_samples(fed_app):
+    app = fed_app("bytes", 1)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app.play(20)
+        app.feed.note([replace(app.feed.events[0], text="you: limit_min 0 -> 8", kind="setting")], marked=True)
+        app.play(5)
+        await pilot.pause()
+        text = text_of(app)
+        assert "you: limit_min 0 -> 8" in text
+        assert "▲" in text

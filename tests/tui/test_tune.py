@@ -18,7 +18,6 @@ from test_live import text_of
 
 from bqltop.tui.screens.leave import LeaveScreen
 from bqltop.tui.tuning import TRIAL_S
-from bqltop.tui.widgets.chart import Chart
 from bqltop.tui.widgets.tune_panel import TunePanel
 from bqltop.tuning.journal import Journal
 from bqltop.tuning.tuner import READ_ONLY, Tuner
@@ -49,12 +48,6 @@ class TunedApp(FedApp):
             return tuner
 
         return make
-
-    def play(self, count):
-        for sample in self.fake.samples(count):
-            self.feed.take(sample)
-            self.tuner.tuning.take(sample)
-        self.draw_now()
 
     async def look(self):
         self.tuner.look()
@@ -131,7 +124,7 @@ async def test_stepping_shows_the_command_and_enter_applies(opened):
         assert [app.kernel.values["limit_min", queue] for queue in range(4)] == [8] * 4
         assert "pending until the next completion" in panel_text(app)
         assert any(event.text.startswith("you: limit_min of 4 queues: 0 -> 8") for event in app.feed.events)
-        assert len(app.live.query_one(Chart).marks) == 1
+        assert len(app.feed.marks) == 1
 
 
 async def test_typing_a_value(opened):

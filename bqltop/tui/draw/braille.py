@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
@@ -10,39 +9,6 @@ DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 _SPAN = [[[sum(DOTS[column][low : high + 1]) for high in range(4)] for low in range(4)] for column in range(2)]
 
 Span = tuple[float, float]
-
-
-class Envelope:
-    """The least and the greatest value of each slice of time, so that no spike is lost however many samples fall
-    on one dot. Slices lie on fixed moments: a chart moves by whole dots and its past never changes shape."""
-
-    def __init__(self, seconds: float, columns: int) -> None:
-        self.width = seconds / max(1, columns)
-        self._slices: deque[tuple[int, float, float]] = deque(maxlen=max(1, columns))
-        self.columns = max(1, columns)
-
-    def add(self, at: float, value: float | None) -> None:
-        """A value at the moment ``at`` (seconds, increasing). None leaves a gap."""
-        if value is None:
-            return
-        index = int(at // self.width)
-        if self._slices and self._slices[-1][0] == index:
-            _, low, high = self._slices[-1]
-            self._slices[-1] = (index, min(low, value), max(high, value))
-        else:
-            self._slices.append((index, value, value))
-
-    def spans(self, now: float, hold: float = 0.0) -> list[Span | None]:
-        """(least, greatest) per column, the last one holding ``now``. Where samples come more slowly than columns
-        pass, a value holds on for up to ``hold`` seconds; a longer silence is a gap."""
-        end = int(now // self.width)
-        spans: list[Span | None] = [None] * self.columns
-        keep = max(1, round(hold / self.width)) if hold > self.width else 1
-        for index, low, high in self._slices:
-            first = self.columns - 1 - (end - index)
-            for column in range(max(0, first), min(self.columns, first + keep)):
-                spans[column] = (low, high)
-        return spans
 
 
 def rows(spans: Sequence[Span | None], height: int, top: float, *, fill: bool = False) -> list[str]:
@@ -71,7 +37,7 @@ def rows(spans: Sequence[Span | None], height: int, top: float, *, fill: bool = 
 
 
 def _dot(value: float, dots: int, top: float) -> int:
-    return max(0, min(dots - 1, round(value / top * (dots - 1)))) if top > 0 else 0
+    return round(max(0.0, min(1.0, value / top)) * (dots - 1)) if top > 0 else 0
 
 
 def _column(cells: list[list[int]], x: int, first: int, last: int) -> None:

@@ -1,23 +1,27 @@
-"""The chart of the last minute: one lane per series, each with its own scale, above a common time axis."""
+"""The chart: one lane per series, each with its own scale, above a common time axis."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from bqltop import format as fmt
 from bqltop.tui.draw import braille, palette
 from bqltop.tui.draw.line import Line, blank, right
-from bqltop.tui.traces import Series
+from bqltop.tui.series import Series
 
 AXIS = 8
 """Cells for the scale at the left."""
 STYLES = {
-    "stopped": palette.DRIVER, "inflight": palette.BQL_SOFT, "limit": palette.BQL, "ring": palette.DRIVER_SOFT,
-    "requeues": palette.NOTICE, "backlog": palette.TITLE, "packets": palette.RATE,
-    "work": palette.RATE_SOFT,
+    "stopped_share": palette.DRIVER, "inflight": palette.BQL_SOFT, "limit": palette.BQL,
+    "ring_used": palette.DRIVER_SOFT, "requeues_per_s": palette.NOTICE, "backlog_packets": palette.TITLE,
+    "packets_per_s": palette.RATE, "work_average": palette.RATE_SOFT, "dark_buffer_s": palette.DRIVER,
+    "drops_per_s": palette.LOSS, "qdisc_sojourn_p99_s": palette.TITLE, "ring_sojourn_p99_s": palette.DRIVER_SOFT,
+    "polls_per_s": palette.RATE_SOFT,
 }
 
 
@@ -113,17 +117,18 @@ def _title(data: Lane, width: int) -> Strip:
     return line.strip(width)
 
 
-def axis(seconds: float, width: int, marks: Sequence[float] = ()) -> Strip:
-    """The time axis. ``marks`` are seconds before now at which something was changed; they stand as triangles."""
-    room = width - AXIS
+def axis(seconds: float, width: int, marks: Sequence[float] = (), end_ago: float = 0.0) -> Strip:
+    """The time axis of ``seconds`` that end ``end_ago`` seconds before now. ``marks`` are moments, in seconds before its
+    right end, at which something was changed; they stand as triangles."""
+    room = max(0, width - AXIS)
     cells = ["─"] * room
-    labels = [(1.0, "now"), (0.5, f"-{seconds / 2:g} s"), (0.0, f"-{seconds:g} s")]
-    for position, label in labels:
+    right_end = "now" if end_ago < 0.5 else ago(end_ago)
+    for position, label in ((1.0, right_end), (0.5, ago(end_ago + seconds / 2)), (0.0, ago(end_ago + seconds))):
         start = min(room - len(label), max(0, round(position * room) - len(label) // 2))
-        if start >= 0:
+        if start >= 0 and all(cell == "─" for cell in cells[start : start + len(label)]):
             cells[start : start + len(label)] = label
     line = Line((" " * AXIS, palette.FAINT))
-    places = {min(room - 1, int((1 - ago / seconds) * room)) for ago in marks if 0 <= ago <= seconds}
+    places = {min(room - 1, int((1 - before / seconds) * room)) for before in marks if 0 <= before <= seconds}
     run = ""
     for place, character in enumerate(cells):
         if place in places:
@@ -132,3 +137,31 @@ def axis(seconds: float, width: int, marks: Sequence[float] = ()) -> Strip:
         else:
             run += character
     return line.add(run, palette.FAINT).strip(width)
+
+
+def ago(seconds: float) -> str:
+    """-60 s, -5 min, -1 h 10 min: a place on the time axis."""
+    return f"-{seconds:.0f} s" if seconds < 99.5 else f"-{fmt.seconds(round(seconds))}"
+
+
+def with_cursor(strips: Sequence[Strip], cell: int) -> list[Strip]:
+    """The same lines with a vertical line through the cell ``cell`` of the chart (the scale not counted)."""
+    x, mark = AXIS + cell, Strip([Segment("│", palette.STRONG)], 1)
+    return [
+        Strip.join([strip.crop(0, x), mark, strip.crop(x + 1)]) if x < strip.cell_length else strip for strip in strips
+    ]
+
+
+def held(points: Sequence[tuple[float, float, float] | None], keep: int) -> tuple[braille.Span | None, ...]:
+    """(lowest, highest) per column from the history's points. Where samples come more slowly than columns pass, a value
+    holds on for up to ``keep`` columns; a longer silence is a gap."""
+    spans: list[braille.Span | None] = []
+    last, left = 0.0, 0
+    for point in points:
+        if point is not None:
+            spans.append((point[0], point[1]))
+            last, left = point[2], keep
+        else:
+            spans.append((last, last) if left > 0 else None)
+            left -= 1
+    return tuple(spans)

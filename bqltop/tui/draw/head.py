@@ -52,6 +52,7 @@ def _device_items(frame: Frame, view: View, alone: bool) -> list[Item]:
     state = "AWAY" if frame.away else device.oper_state
     items = [
         Item("bqltop", palette.HEADER_DIM, 9),
+        Item("{}/{}".format(*view.device) if view.device[1] > 1 else "", palette.HEADER_STRONG, 1),
         Item(device_title(device), palette.HEADER_STRONG, 0),
         Item(driver, plain, 3),
         Item(state, palette.HEADER_NOTICE if frame.away else plain, 2),
@@ -59,7 +60,7 @@ def _device_items(frame: Frame, view: View, alone: bool) -> list[Item]:
         Item(f"mtu {device.mtu}" if device.mtu else "", dim, 7),
         Item(f"txqlen {device.tx_queue_len}" if device.tx_queue_len is not None else "", dim, 10),
         Item(queues, dim, 8),
-        Item(" PAUSED " if view.paused else "", palette.HEADER_NOTICE, 1, True),
+        Item(_paused(frame, view), palette.HEADER_NOTICE, 1, True),
         Item("read-only" if frame.read_only else "", palette.HEADER_DIM, 11, True),
     ]
     if alone:
@@ -71,6 +72,14 @@ def _device_items(frame: Frame, view: View, alone: bool) -> list[Item]:
         Item(f"cpu {cpu}", dim, 6, True),
         Item(fmt.clock(frame.sample.time_ns), plain, 5, True),
     ]
+
+
+def _paused(frame: Frame, view: View) -> str:
+    """Whether drawing is paused, and how far back what is shown lies."""
+    if not view.paused:
+        return ""
+    ago = f" {fmt.seconds(round(frame.ago_s, 1))} ago" if view.cursor_ns is not None and frame.ago_s else ""
+    return f" PAUSED{ago} "
 
 
 def _probe_items(frame: Frame) -> list[Item]:
@@ -175,6 +184,11 @@ def keys(hints: Sequence[tuple[str, str]], width: int) -> Strip:
             continue
         line.add(key, palette.KEY).add(f" {text}  ", palette.KEY_TEXT)
     return line.strip(width, palette.KEY_TEXT)
+
+
+def said(text: str, width: int) -> Strip:
+    """One line about what was tried, in the place of the key hints."""
+    return Line((cut(f" {literal(text)}", width), palette.HEADER_NOTICE)).strip(width, palette.KEY_TEXT)
 
 
 def too_small(width: int, height: int, least: tuple[int, int]) -> list[Strip]:

@@ -17,6 +17,11 @@ KEYS = (
     ("z", "fold idle queues into one line, or show them all"),
     ("c", "another series first in the chart"),
     ("t", "tune: the knobs of the device beside the live view, or away again"),
+    ("x  X", "a longer, a shorter span of time in the chart (10 s to an hour)"),
+    ("left, right", "look at the sample before, after: everything shows that moment; space: back to now"),
+    (",  .  [  ]", "look a second back, on; a minute back, on"),
+    ("Tab", "the next device, when several are watched"),
+    ("t", "tune: change a setting, see what it does, take it back"),
     ("Ctrl-Z", "suspend; fg comes back, the time between is one long window, not a spike"),
     ("?, Esc", "open and close this page"),
 )

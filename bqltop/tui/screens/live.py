@@ -13,14 +13,16 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from bqltop.tui.arrange import Wants, arrange
-from bqltop.tui.feed import Feed
+from bqltop.tui.draw import tun
 from bqltop.tui.frame import SORTS, Frame, View
-from bqltop.tui.traces import SERIES
+from bqltop.tui.series import SERIES, ZOOMS_S
 from bqltop.tui.widgets.chart import Chart
 from bqltop.tui.widgets.head import Header, Keys, TooSmall, VerdictLines
 from bqltop.tui.widgets.panel import Panel
 from bqltop.tui.widgets.panels import Events, Napi, Qdiscs
 from bqltop.tui.widgets.queues import QueueTable
+from bqltop.tui.widgets.tab_line import TabLine
+from bqltop.tui.widgets.tun import TunPanel
 
 
 class _LiveLayout(Layout):
@@ -46,6 +48,14 @@ class LiveScreen(Screen):
         Binding("s", "sort", "sort"),
         Binding("z", "fold", "idle queues"),
         Binding("c", "series", "chart"),
+        Binding("x", "zoom(1)", "longer span"),
+        Binding("X", "zoom(-1)", "shorter span"),
+        Binding("left", "move(-1)", "a sample back"),
+        Binding("right", "move(1)", "a sample on"),
+        Binding("left_square_bracket", "move_by(-60)", "a minute back"),
+        Binding("right_square_bracket", "move_by(60)", "a minute on"),
+        Binding("comma", "move_by(-1)", "a second back"),
+        Binding("full_stop", "move_by(1)", "a second on"),
         Binding("down,j", "select(1)", "next queue"),
         Binding("up,k", "select(-1)", "previous queue"),
         Binding("pagedown", "select(10)", "page down"),
@@ -53,11 +63,13 @@ class LiveScreen(Screen):
         Binding("home", "select(-1000000)", "first queue"),
         Binding("end", "select(1000000)", "last queue"),
         Binding("escape", "unselect", "all queues"),
+        Binding("tab", "app.device(1)", "next device"),
+        Binding("shift+tab", "app.device(-1)", "previous device"),
+        *(Binding(str(number), f"app.device_number({number})", f"device {number}") for number in range(1, 10)),
     ]
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._feed = feed
         self._layout = _LiveLayout()
         self.view = View()
         self.wants = Wants()
@@ -71,11 +83,13 @@ class LiveScreen(Screen):
     def compose(self) -> ComposeResult:
         yield TooSmall("small")
         yield Header("header")
+        yield TabLine("tabs")
         yield VerdictLines("verdict")
         yield QueueTable("queues")
-        yield Chart("chart", self._feed.traces)
+        yield Chart("chart")
         yield Napi("napi")
         yield Qdiscs("qdiscs")
+        yield TunPanel("tun")
         yield Events("events")
         yield Keys("keys")
 
@@ -97,10 +111,12 @@ class LiveScreen(Screen):
         frame = self._frame
         if frame is None or not self._composed:
             return
-        table = self.query_one(QueueTable)
+        table, tabs = self.query_one(QueueTable), self.query_one(TabLine)
+        tabs.entries = self.app.going.tabs.entries(sorted(self.app.feeds), self.app.stream)
         qdiscs = len(frame.sample.qdiscs)
         wants = replace(self.wants, queues=table.wanted(frame, self.view), qdiscs=min(qdiscs, 12),
-                        napis=min(len(frame.sample.napis), 16))
+                        napis=min(len(frame.sample.napis), 16), tabs=len(tabs.entries) > 1,
+                        tun=tun.lines_wanted(frame.sample))
         if wants != self.wants:
             self._want(wants)
         for panel in self.query(Panel):
@@ -116,6 +132,11 @@ class LiveScreen(Screen):
     def _change(self, **changes) -> None:
         self.view = replace(self.view, **changes)
         self._redraw()
+
+    def say(self, text: str) -> None:
+        """One line in place of the key hints, for some seconds."""
+        if self._composed:
+            self.query_one(Keys).say(text)
 
     # -- a panel at the side -------------------------------------------------------------------------------------
 
@@ -133,7 +154,7 @@ class LiveScreen(Screen):
 
     def action_pause(self) -> None:
         """Stop or resume drawing; samples are taken all the while."""
-        self._change(paused=not self.view.paused)
+        self._change(paused=not self.view.paused, cursor_ns=None)
         if not self.view.paused:
             self.app.draw_now()
 
@@ -146,8 +167,40 @@ class LiveScreen(Screen):
     def action_series(self) -> None:
         self._change(first_series=(self.view.first_series + 1) % len(SERIES))
 
+    def action_zoom(self, by: int) -> None:
+        """A longer or a shorter span of time in the chart."""
+        self._change(zoom=max(0, min(len(ZOOMS_S) - 1, self.view.zoom + by)))
+
+    def action_move(self, samples: int) -> None:
+        """Look at the sample so many before or after the one shown; drawing is paused from then on."""
+        if self._frame is not None:
+            here = self._frame.sample.monotonic_ns
+            self._look_at(self._frame.history.neighbour(here, samples))
+
+    def action_move_by(self, seconds: int) -> None:
+        """Look at the sample so many seconds before or after the one shown."""
+        if self._frame is not None:
+            span = self._frame.history.span
+            wanted = self._frame.sample.monotonic_ns + seconds * 10**9
+            self._look_at(None if span is None else max(span[0], min(span[1], wanted)))
+
+    def _look_at(self, moment_ns: int | None) -> None:
+        frame = None if moment_ns is None else self.app.feed.frame_at(moment_ns, self.app.interval_s)
+        if frame is not None:
+            self._frame = frame
+            self._change(paused=True, cursor_ns=frame.sample.monotonic_ns)
+
+    def show_device(self, number: int, of: int) -> None:
+        """Another device, or another number of them: what was chosen for the last one is dropped."""
+        self._frame = None
+        self.view = replace(self.view, selected=None, cursor_ns=None, paused=False, device=(number, of))
+
     def action_select(self, by: int) -> None:
         self._change(selected=self.query_one(QueueTable).step(self.view, by))
 
     def action_unselect(self) -> None:
-        self._change(selected=None)
+        """All queues together; where that is so, back to where this device was opened from."""
+        if self.view.selected is None:
+            self.app.going.back()
+        else:
+            self._change(selected=None)

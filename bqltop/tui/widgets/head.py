@@ -11,8 +11,9 @@ from bqltop.tui.widgets.panel import Panel
 
 HINTS = (
     ("?", "help"), ("q", "quit"), ("space", "pause"), ("t", "tune"), ("+ -", "rate"), ("s", "sort"),
-    ("z", "idle queues"), ("c", "chart"), ("↑ ↓", "queue"),
+    ("z", "idle queues"), ("c", "chart"), ("↑ ↓", "queue"), ("t", "tune"), ("← →", "time"), ("x", "span"),
 )
+SAID_S = 6.0
 
 
 class Header(Panel):
@@ -35,9 +36,29 @@ class Keys(Panel):
     def __init__(self, id: str, hints: tuple[tuple[str, str], ...] = HINTS) -> None:
         super().__init__(id)
         self.hints = hints
+        self._said = ""
+
+    def say(self, text: str) -> None:
+        """Show ``text`` instead of the hints for SAID_S seconds."""
+        self._said = text
+        if text:
+            self.set_timer(SAID_S, lambda: self._forget(text))
+        self._show_again()
+
+    def _forget(self, text: str) -> None:
+        if self._said == text:
+            self._said = ""
+            self._show_again()
+
+    def _show_again(self) -> None:
+        if self.shown:
+            self.show(*self.shown)
 
     def draw(self, frame: Frame, view: View, width: int, height: int) -> list[Strip]:
-        hints = [(key, "go on" if key == "space" and view.paused else text) for key, text in self.hints]
+        if self._said:
+            return [head.said(self._said, width)]
+        several = (("Tab", "device"),) if view.device[1] > 1 else ()
+        hints = [(key, "go on" if key == "space" and view.paused else text) for key, text in (*several, *self.hints)]
         return [head.keys(hints, width)]
 
 

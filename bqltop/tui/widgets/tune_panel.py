@@ -40,10 +40,15 @@ class TunePanel(Panel, can_focus=True):
         Binding("escape", "back", "leave the value, or close"),
     ]
 
-    def __init__(self, id: str, tuning: Tuning, run: Callable[..., None], close: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, id: str, tuning: Callable[[], Tuning], run: Callable[..., None],
+                 close: Callable[[], Awaitable[None]]) -> None:  # fmt: skip
         super().__init__(id)
-        self.tuning = tuning
-        self._run, self._close = run, close
+        self._tuning, self._run, self._close = tuning, run, close
+
+    @property
+    def tuning(self) -> Tuning:
+        """That of the device on the screen."""
+        return self._tuning()
 
     def draw(self, frame: Frame, view: View, width: int, height: int) -> list[Strip]:
         return tune.panel(self.tuning.state, frame.sample.device.name, self.tuning.clock(), width, height)
