@@ -2,6 +2,9 @@
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -164,3 +167,39 @@ def test_a_speed_is_kept(path, capsys):
     assert replay(path, "--json", "--speed", "100x") == 0
     assert 1 < len(capsys.readouterr().out.splitlines()) < 49
     assert sample(0)
+
+
+ELSEWHERE = """
+import sys
+
+class NotHere:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"pyroute2", "bcc", "psutil", "textual", "fcntl", "termios", "resource", "pwd", "grp"}:
+            raise ImportError(name)
+        if name.startswith("bqltop.kernel"):
+            raise ImportError(name)
+
+sys.meta_path.insert(0, NotHere())
+sys.platform = "win32"
+from bqltop.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("words", [["replay", "--text"], ["replay", "--json", "--once"], ["replay", "--csv"], ["report"]])
+def test_on_a_machine_that_is_not_linux(path, words):
+    command_line = [sys.executable, "-c", ELSEWHERE, words[0], str(path), *words[1:]]
+    done = subprocess.run(command_line, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "veth0" in done.stdout or "stop%" in done.stdout
+
+
+def test_without_root(path):
+    if os.geteuid() != 0:
+        pytest.skip("not root anyway")
+    path.chmod(0o644)
+    for folder in (path.parent, path.parent.parent, path.parent.parent.parent):
+        folder.chmod(0o755)
+    script = "import os, sys; os.setgid(65534); os.setuid(65534); from bqltop.cli import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run([sys.executable, "-c", script, "report", str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
