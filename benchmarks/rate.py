@@ -114,6 +114,14 @@ def rows(pairs: int = PAIRS) -> Iterator[Row]:
                 found = Pairs(lab, sampler, side, watched)
                 found.run(lambda rtnl=rtnl, lab=lab: rtnl.link_stats(lab.sender.ifindex).tx_packets, pairs)
                 lab.stop_flood()
-        for kind, values in ((name, found.by_wall), ("  per CPU second", found.by_cpu)):
-            median, detail = statistics.median(values), f"{spread(values)}; {load()}"
-            yield at_least("rate", kind, median, BOUND, detail) if watched else Row("rate", kind, f"{median:.3f}", detail=detail)
+        yield at_least("rate", name, *_middle(found.by_wall)) if watched else _row(name, found.by_wall)
+        yield _row("  per CPU second", found.by_cpu)
+
+
+def _middle(values: list[float]) -> tuple[float, float, str]:
+    return statistics.median(values), BOUND, f"{spread(values)}; {load()}"
+
+
+def _row(name: str, values: list[float]) -> Row:
+    median, _, detail = _middle(values)
+    return Row("rate", name, f"{median:.3f}", detail=detail)
