@@ -9,7 +9,7 @@ import sys
 
 from bqltop import watch
 from bqltop.arguments import add_output, add_sources, check_output, start_probe
-from bqltop.recording.options import add_record, recorded
+from bqltop.recording.options import add_record
 from bqltop.tuning import session
 
 LOAD = (
@@ -49,5 +49,4 @@ def run(arguments: argparse.Namespace) -> int:
         place, bpf = (lab.sender.device, lab.sender.netns), not arguments.no_bpf
         with Sampler(*place, use_bpf=bpf, sojourn=arguments.sojourn) as sampler:
             start_probe(sampler, arguments)
-            with recorded(sampler, arguments) as source:
-                return watch.show(source, arguments)
+            return watch.show(sampler, arguments)

@@ -55,7 +55,8 @@ class BqltopApp(App[int]):
     ]
 
     def __init__(self, source, *, interval_s: float | None = None, tuner=None, policy: str | None = None,
-                 devices=None, start_with_list: bool = False, recorder=None, read_only: bool = False, driver_class=TerminalDriver) -> None:
+                 devices=None, start_with_list: bool = False, recorder=None, read_only: bool = False,
+                 driver_class=TerminalDriver) -> None:
         super().__init__(driver_class=driver_class)
         self.animation_level = "none"
         self.source, self.devices, self.recorder = source, devices, recorder

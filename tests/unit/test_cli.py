@@ -24,7 +24,7 @@ def said(capsys, *words: str) -> tuple[int, str, str]:
 @pytest.mark.parametrize(
     ("words", "telling"),
     [
-        ([], "DEV"),
+        ([], "no terminal"),
         (["veth0", "--interval", "0"], "0.02"),
         (["veth0", "--interval", "soon"], "'soon' is not a number of seconds from 0.02 to 60"),
         (["veth0", "--interval", "nan"], "'nan'"),
