@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("bqltop.export", "serve a device's figures to Prometheus, or write them to a file for it"),
     "replay": ("bqltop.recording.command", "play a recording: the same screen, without root and on any machine"),
     "report": ("bqltop.report_command", "write a recording up as Markdown, fit for a mail"),
+    "sweep": ("bqltop.sweep.command", "try settings one after the other and say which is best"),
     "tune": ("bqltop.tuning.command", "list the knobs of a device, or turn them"),
     "restore": ("bqltop.tuning.restore_command", "take back what killed runs left changed"),
     "journal": ("bqltop.tuning.journal_command", "list what bqltop has changed on this machine"),

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from bqltop.kernel import netns
-from bqltop.probe import Prober, ProbeError, resolve_address
+from bqltop.probe import ProbeError, Prober, resolve_address
 from bqltop.probe import prober as module
 
 pytestmark = pytest.mark.usefixtures("require_root")
