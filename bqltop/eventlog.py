@@ -81,7 +81,7 @@ class Detector:
 
     def __init__(self, thresholds: Thresholds | None = None, settings: bool = True) -> None:
         self.thresholds = thresholds or Thresholds()
-        self._knobs_wanted = settings
+        self.settings = settings
         self._state = _State()
         self._before: Sample | None = None
         self._ours: dict[tuple[str, int | None], int] = {}
@@ -192,7 +192,7 @@ class Detector:
         """Settings that changed between two samples, unless announced with ``ours``."""
         for name in names:
             was, now_is = getattr(older, name), getattr(newer, name)
-            if not self._knobs_wanted or was == now_is or was is None or now_is is None:
+            if not self.settings or was == now_is or was is None or now_is is None:
                 continue
             announced = self._ours.pop((name, queue), self._ours.pop((name, None), None))
             if announced is not None and self._before.monotonic_ns - announced <= OURS_MS * 1e6:

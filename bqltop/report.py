@@ -13,11 +13,14 @@ from bqltop import format as fmt
 from bqltop import histogram
 from bqltop.eventlog import Detector
 from bqltop.model import Event, Sample, Unit
-from bqltop.spans import CUTTING, Span, cut, rank
+from bqltop.spans import CUTTING, SETTLE_S, Span, cut, rank
 from bqltop.verdict import judge
 
 WIDTH = 76
+DQL_MAX_LIMIT = 1879048192
+"""What limit_max is where nobody set it (include/linux/dynamic_queue_limits.h)."""
 MOST_EVENTS = 40
+MOST_BARS = 8
 SPANS_A_TABLE = 4
 MOST_QUEUES = 8
 BAR = 30
@@ -130,7 +133,8 @@ def _range(values: Iterable[int | None]) -> str:
     known = sorted({value for value in values if value is not None})
     if not known:
         return fmt.ABSENT
-    return str(known[0]) if len(known) == 1 else f"{known[0]}..{known[-1]}"
+    first, last = ("max" if value == DQL_MAX_LIMIT else str(value) for value in (known[0], known[-1]))
+    return first if first == last else f"{first}..{last}"
 
 
 def _probe(probe) -> str:
@@ -165,6 +169,8 @@ def _figures(spans: Sequence[Span]) -> str:
     """One table for every few spans: figures down, spans across."""
     legend = ("Rates, shares and levels: mean of the samples, in brackets the range from the 5th to the 95th percentile. "
               "Distributions: 50th / 99th percentile.")
+    if len(spans) > 1:
+        legend += f" The first {fmt.seconds(SETTLE_S)} after each change is left out."
     if len(spans[-1].last.queues) > 1:
         legend += " Of several queues: rates and distributions added up, everything else of the highest."
     text = ["## Figures\n", textwrap.fill(legend, WIDTH) + "\n"]
@@ -262,7 +268,7 @@ def _verdicts(spans: Sequence[Span]) -> str:
 def _distribution(spans: Sequence[Span]) -> str:
     """Inflight at each transmit of every span; where there is no BQL, the ring's occupancy at each sample."""
     parts = []
-    for number, span in enumerate(spans[-SPANS_A_TABLE:], max(1, len(spans) - SPANS_A_TABLE + 1)):
+    for number, span in enumerate(spans[-MOST_BARS:], max(1, len(spans) - MOST_BARS + 1)):
         cells = span.cells.get("inflight_histogram")
         if cells:
             unit = _unit(span) or Unit.PACKETS

@@ -17,6 +17,9 @@ CUTTING = frozenset(("setting", "mtu", "txqueuelen", "qdisc", "xdp", "queues", "
 SHORTEST_S = 2.0
 """Changes closer together than this are taken for one (a setting turned on every queue, a value typed digit by digit)."""
 
+SETTLE_S = 1.0
+"""Left out after a change: what was under way before it would be counted for what it is not."""
+
 DISTRIBUTIONS = (
     "inflight_histogram",
     "completion_size_histogram",
@@ -28,7 +31,8 @@ DISTRIBUTIONS = (
 
 @dataclass(slots=True)
 class Span:
-    """Samples between two changes. ``cause`` are the events that began it. ``figures`` holds every sample's value of the
+    """Samples between two changes. ``cause`` are the events that began it, ``seconds`` how much of it the figures cover
+    (without SETTLE_S at its beginning, without times that cannot be compared). ``figures`` holds every sample's value of the
     charted figures, all queues combined; ``cells`` the distributions of the span, all queues added up;
     ``ring`` counts samples by ring occupancy; ``window`` goes from its first to its last comparable sample."""
 
@@ -47,6 +51,8 @@ class Span:
         """Take a sample with its charted columns; ``before`` is the sample before it."""
         self.first, self.last = self.first or sample, sample
         self.samples += 1
+        if self.cause and sample.monotonic_ns - self.first.monotonic_ns < SETTLE_S * 1e9:
+            return
         if not comparable(before, sample):
             self._close(before)
             self._base = sample
@@ -94,6 +100,10 @@ class Span:
         return histogram.percentile(self.cells.get(name), share)
 
 
+def _length(span: Span) -> float:
+    return (span.last.monotonic_ns - span.first.monotonic_ns) / 1e9 if span.samples else 0.0
+
+
 def rank(values: Sequence[float], share: float) -> float | None:
     """The value at a share (0..1) of sorted ``values``; None where there are none."""
     return values[min(len(values) - 1, int(share * len(values)))] if values else None
@@ -105,7 +115,7 @@ def cut(samples: Iterable[Sample]) -> Iterator[Span]:
     span, before = Span(), None
     for sample in samples:
         causes = tuple(event for event in sample.events if event.kind in CUTTING)
-        if causes and span.seconds >= SHORTEST_S:
+        if causes and _length(span) >= SHORTEST_S:
             yield span.finish()
             span = Span(cause=causes)
         elif causes:

@@ -17,7 +17,7 @@ from bqltop.recording import Recorder, options
 from bqltop.recording.tee import Recorded
 from bqltop.sampler import Sampler
 
-INTERVAL_S = 0.25
+INTERVAL_S = 0.4
 NOTE = "made in an emulated machine: what happens is real, speeds are not"
 BQL = "/sys/class/net/{device}/queues/tx-0/byte_queue_limits"
 

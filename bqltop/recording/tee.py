@@ -20,6 +20,7 @@ class Recorded:
         self.source, self.recorder = source, recorder
         self._tell, self._told = tell, False
         self._detectors: dict[int, Detector] = {}
+        self._settings = True
 
     def __getattr__(self, name: str):
         return getattr(self.source, name)
@@ -33,7 +34,10 @@ class Recorded:
         self.source.interval = seconds
 
     def event(self, event: Event) -> None:
-        """Record an event that only the caller knows of (a knob was turned)."""
+        """Record an event that only the caller knows of. Who tells of one setting tells of all: from then on changed
+        settings are not looked for here, and a change is never told twice."""
+        if event.kind == "setting":
+            self._settings = False
         self.recorder.event(event)
 
     def every(self, interval_s: float | None = None) -> Iterator[Sample]:
@@ -44,6 +48,7 @@ class Recorded:
     def take(self, sample: Sample) -> None:
         """Record a sample and the events found in it."""
         detector = self._detectors.setdefault(sample.stream, Detector())
+        detector.settings = self._settings
         for event in detector.feed(sample):
             if event not in sample.events:
                 self.recorder.event(event)

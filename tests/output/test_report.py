@@ -40,7 +40,7 @@ def test_figures_before_and_after_a_change():
     assert row(text, "inflight at transmit") == ["144 / 144", "7 / 7"]
     assert row(text, "packets/s") == ["10k", "10k"]
     assert row(text, "stopped") == ["50.0 %", "50.0 %"]
-    assert row(text, "dark buffer")[1] == "798 us"
+    assert row(text, "dark buffer")[1] == "800 us"
     assert "kernel 7.3.0" in text
     assert "veth0 (veth) in netns blue, peer eth0 in netns red" in text
     assert "128..255 |####" in text
