@@ -78,8 +78,12 @@ class DeviceTable:
             Row(device, roll.rates.get(device.key), roll.stopped.get(device.key), device.key in roll.watched)
             for device in roll.devices
         ]
+        first_rates = bool(roll.rates) and self.selected is None
         self.known, self.total, self.unreachable = True, len(self._all), roll.unreachable
         self._arrange()
+        if first_rates and self.rows:
+            # What stands first now stays selected, whatever overtakes it.
+            self.selected = self.rows[0].device.key
 
     def _arrange(self) -> None:
         words = self.filter.casefold().split()

@@ -96,7 +96,10 @@ class Going:
         if self._list is None:
             self.say("there is no list of devices here: this is not a live run")
         elif self._app.screen is self._app.live:
-            self._app.push_screen(self._list)
+            if not self._app.is_screen_installed(self._list):
+                # Else Textual takes a screen apart when it is left.
+                self._app.install_screen(self._list, "devices")
+            self._app.push_screen("devices")
 
     def leave_list(self) -> None:
         """Back to the device that was watched, if there is one."""

@@ -54,10 +54,10 @@ def _rate(name: str) -> Callable[[Row], str]:
 
 COLUMNS = (
     Column("name", 15, 0, lambda row: literal(row.device.name), palette.STRONG, 16, True),
-    Column("namespace", 12, 2, lambda row: literal(row.place), palette.TEXT, 44, True),
-    Column("driver", 8, 6, lambda row: literal(row.device.driver or row.device.kind or "-"), palette.DIM, 11, True),
+    Column("namespace", 16, 2, lambda row: literal(row.place), palette.TEXT, 44, True),
+    Column("driver", 10, 6, lambda row: literal(row.device.driver or row.device.kind or "-"), palette.DIM, 11, True),
     Column("state", 5, 8, lambda row: _state(row), palette.DIM, 8, True),
-    Column("peer", 10, 7, _peer, palette.TEXT, 40, True),
+    Column("peer", 14, 7, _peer, palette.TEXT, 40, True),
     Column("BQL", 5, 4, _bql, palette.BQL_SOFT, 0, True),
     Column("queues", 6, 9, lambda row: str(row.device.tx_queues), palette.DIM),
     Column("qdisc", 8, 11, lambda row: literal(row.device.qdisc or "-"), palette.DIM, 10, True),
