@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bqltop.output import quiet_exit
+from bqltop.output import put, quiet_exit
 from bqltop.recording import Recording, RecordingError
 from bqltop.recording.when import EXAMPLES, moment
 from bqltop.report import report
@@ -27,8 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"bqltop: {error}", file=sys.stderr)
         return 2
     try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        put(sys.stdout, text)
     except BrokenPipeError:
         quiet_exit(sys.stdout)
     return 0

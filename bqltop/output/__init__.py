@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TextIO
 
+from bqltop.fault import Fault
 from bqltop.model import Sample
 from bqltop.output import csv_rows, json_lines, text_lines
 from bqltop.window import Window, between
@@ -26,6 +27,10 @@ WRITERS: dict[str, Callable[[Mapping[int, Sample]], Write]] = {
     "csv": csv_rows.writer,
     "text": text_lines.writer,
 }
+
+
+class OutputError(Fault):
+    """Standard output cannot be written; the message is one line for the user."""
 
 
 class Source(Protocol):
@@ -60,8 +65,8 @@ def run(
     """Write a source's samples to ``out`` (standard output) until ``count`` of each device are written, the source ends, the
     reader goes away or Ctrl-C. ``interval`` is in seconds. ``once`` is one sample over a short window.
 
-    Returns the exit status: 0, also when the reader closed the pipe, or 130 after Ctrl-C. Errors of the source
-    come through.
+    Returns the exit status: 0, also when the reader closed the pipe, or 130 after Ctrl-C. Raises OutputError where
+    ``out`` cannot be written (a full disk); errors of the source come through.
     """
     out = sys.stdout if out is None else out
     count, interval = (1, min(interval, ONCE_SECONDS)) if once else (count, interval)
@@ -70,10 +75,7 @@ def run(
     written = 0
     try:
         for sample, window in windows:
-            text = write(sample, window)
-            if text:
-                out.write(text)
-                out.flush()
+            put(out, write(sample, window))
             written += 1
             if count is not None and written >= count * len(windows.streams):
                 break
@@ -82,6 +84,20 @@ def run(
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
+
+
+def put(out: TextIO, text: str) -> None:
+    """Write and flush. BrokenPipeError where the reader has gone, OutputError for everything else that prevents it."""
+    if hasattr(out, "reconfigure") and out.errors != "backslashreplace":
+        out.reconfigure(errors="backslashreplace")  # a device's name need not be in the terminal's encoding
+    try:
+        out.write(text)
+        out.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        quiet_exit(out)
+        raise OutputError(f"cannot write the output: {error.strerror or error}") from None
 
 
 def quiet_exit(out: TextIO) -> None:

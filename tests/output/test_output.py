@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -148,3 +149,34 @@ def test_several_devices_are_told_apart():
     assert all(line["window"]["seconds"] == pytest.approx(0.1) for line in lines)
     text = written("text", several(3)).splitlines()[1:]
     assert [line.split()[-1] for line in text] == ["veth0", "veth1"] * 2
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize("format", ["json", "text"])
+def test_a_full_disk_behind_standard_output_is_one_line(format):
+    with open("/dev/full", "w") as full:
+        wrapped = script().replace("sys.exit(output.run(sys.argv[1], Endless()))", WRAPPED)
+        done = subprocess.run([sys.executable, "-c", wrapped, format], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "cannot write the output: No space left on device\n"
+
+
+WRAPPED = """
+try:
+    output.run(sys.argv[1], Endless())
+except output.OutputError as error:
+    print(error, file=sys.stderr)
+    sys.exit(2)
+"""
+
+
+def test_a_name_outside_the_terminals_encoding_is_shown_escaped():
+    named = script().replace("yield sample(tick)", "yield __import__('dataclasses').replace(sample(tick, present=False),"
+                             " device=__import__('bqltop.model', fromlist=['Device']).Device('caf\\u00e9\\udc80', 1))")
+    child = subprocess.Popen([sys.executable, "-c", named, "text"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env={**os.environ, "PYTHONIOENCODING": "ascii"})  # fmt: skip
+    _header, line = child.stdout.readline(), child.stdout.readline()
+    child.stdout.close()
+    assert b"caf\\xe9\\udc80: the device is away" in line
+    assert child.stderr.read() == b""
+    child.wait(10)
