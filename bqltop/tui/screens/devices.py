@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import ClassVar
 
 from textual import events
@@ -14,8 +15,8 @@ from bqltop.tui.devices import DeviceTable
 from bqltop.tui.widgets.device_list import DeviceList
 
 EVERY_S = 1.0
-SHARE = 12
-"""Looking takes at most one part in this many of the time, however many devices there are."""
+SHARE = 20
+"""Looking takes at most one part in this many of a CPU, however many devices there are."""
 
 
 class DevicesScreen(Screen):
@@ -70,11 +71,10 @@ class DevicesScreen(Screen):
             self._looking = None
 
     async def _look(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
-            started = loop.time()
+            spent_s = 0.0
             try:
-                roll = await asyncio.to_thread(self.devices.list)
+                roll, spent_s = await asyncio.to_thread(self._list_once)
             except OSError as error:
                 self.say(f"the devices cannot be listed: {error.strerror or error}")
             else:
@@ -85,7 +85,12 @@ class DevicesScreen(Screen):
                 if first:
                     await asyncio.sleep(0.2)
                     continue
-            await asyncio.sleep(max(EVERY_S, (loop.time() - started) * SHARE))
+            await asyncio.sleep(max(EVERY_S, spent_s * SHARE))
+
+    def _list_once(self):
+        """In a thread: all devices, and the CPU seconds it took to look."""
+        before = time.thread_time()
+        return self.devices.list(), time.thread_time() - before
 
     def say(self, text: str) -> None:
         """One line at the bottom."""
