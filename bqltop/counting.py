@@ -42,6 +42,7 @@ class QueueCounter:
         self._queued: Wrapping | None = None
         self._completed: Wrapping | None = None
         self._torn = 0
+        self._charged = False
 
     def look(self, num_queued: int, num_completed: int) -> None:
         """Take notice of the wrapping counters, between samples."""
@@ -71,8 +72,15 @@ class QueueCounter:
             ring_used=reading.ring_used,
             tx_timeouts=reading.timeouts,
             **(_sojourn(reading) if reading.sojourn else {}),
-            **(self._bql(reading) if self._unit else {}),
+            **(self._bql(reading) if self._uses_bql(reading) else {}),
         )
+
+    def _uses_bql(self, reading: QueueReading) -> bool:
+        """Whether the queue's dql means anything. Since 6.9 the BQL files are shown wherever a driver might use them
+        (netdev_uses_bql(), net/core/net-sysfs.c), also where it never does (usbnet before 6.19, ifb): packets that went
+        out without a charge give that away."""
+        self._charged = self._charged or reading.num_queued != 0
+        return self._unit is not None and (self._charged or not reading.packets)
 
     def _bql(self, reading: QueueReading) -> dict:
         self.look(reading.num_queued, reading.num_completed)

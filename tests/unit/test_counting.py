@@ -115,3 +115,11 @@ def test_without_bql_an_unused_dql_shows_as_nothing():
     names = ("unit", "limit", "limit_min", "limit_max", "hold_time_ms", "inflight", "queued", "completed", "torn_reads")
     assert [getattr(sample, name) for name in names] == [None] * len(names)
     assert sample.drv_xoff is False
+
+
+def test_a_queue_that_sends_without_ever_charging_has_no_bql_whatever_sysfs_shows():
+    watched = counter()
+    assert watched.sample(reading()).limit == 0  # nothing sent yet: what sysfs says stands
+    assert watched.sample(reading(packets=1)).limit is None
+    assert watched.sample(reading(packets=2, num_queued=2)).limit == 0
+    assert watched.sample(reading(packets=2, num_queued=0)).queued is not None  # wrapped to 0: it was charged before
