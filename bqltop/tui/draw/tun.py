@@ -24,7 +24,7 @@ def note(frame: Frame) -> str:
     device = frame.sample.device
     flags = next((queue.flags for queue in frame.sample.tun_queues if queue.flags), ())
     ring = f"ring = txqueuelen {device.tx_queue_len}" if device.tx_queue_len is not None else ""
-    return "  ".join(filter(None, (" ".join(flags), ring)))
+    return "  ".join(filter(None, (ring, " ".join(flags))))
 
 
 def panel(frame: Frame, width: int, height: int) -> list[Strip]:
@@ -42,16 +42,18 @@ def panel(frame: Frame, width: int, height: int) -> list[Strip]:
 
 def _line(holder: TunQueueSample, width: int) -> Strip:
     name = f"{literal(holder.process)} [{holder.pid}]"
-    line = Line((" " + left(name, min(28, max(10, width - 40))), palette.STRONG))
+    wide = width >= 64
+    line = Line((" " + left(name, min(28, max(10, width - (42 if wide else 28)))), palette.STRONG))
     state = STATES.get(holder.state)
     if state:
         line.add(f"  {state}", palette.LOSS)
     if not holder.attached:
         line.add("  queue switched off", palette.NOTICE)
-    words = {True: ("takes packets", palette.RATE), False: ("takes none although some wait", palette.LOSS)}
+    words = {True: ("takes packets", palette.RATE), False: ("takes none, yet some wait", palette.LOSS)}
     text, style = words.get(holder.takes, ("nothing to take", palette.DIM))
     line.add(f"  {text}", style)
-    line.add("  by vhost" if holder.vhost else "  by itself", palette.DIM)
+    if holder.vhost or wide:
+        line.add("  by vhost" if holder.vhost else "  by itself", palette.DIM)
     if not holder.certain:
         line.add("  (by name only)", palette.FAINT)
     return line.strip(width)
