@@ -118,9 +118,11 @@ def split(windows: Iterable[Window], changed_ns: int, span_s: float = 15.0,
     return before, after
 
 
-def compare(before: Sequence[Window], after: Sequence[Window], queue: int | None = None) -> list[Effect]:
-    """Every figure before and after; ``queue``: of this TX queue only, where a figure is one of a queue."""
-    return [_effect(figure, before, after, queue) for figure in FIGURES]
+def compare(before: Sequence[Window], after: Sequence[Window], queue: int | None = None,
+            figures: Sequence[Figure] | None = None) -> list[Effect]:  # fmt: skip
+    """Every figure (of ``figures``, default FIGURES) before and after; ``queue``: of this TX queue only, where a figure
+    is one of a queue."""
+    return [_effect(figure, before, after, queue) for figure in figures or FIGURES]
 
 
 def _effect(figure: Figure, before: Sequence[Window], after: Sequence[Window], queue: int | None) -> Effect:
