@@ -10,7 +10,7 @@ from bqltop.model import Device, LinkStats, Namespace, QueueSample, TunQueueSamp
 
 EVERY_S = 1.0
 SHARE = 100
-"""A look costs more the more processes there are: it may take one part in this many of the time."""
+"""A look costs more the more processes there are: it may take one part in this many of a CPU."""
 
 
 class Holders:
@@ -25,8 +25,8 @@ class Holders:
         self, device: Device, where: Namespace, link: LinkStats, queues: Sequence[QueueSample]
     ) -> tuple[TunQueueSample, ...]:
         """What was found at the latest look, which may be now."""
-        started = time.monotonic()
-        if device.kind != "tun" or started < self._due:
+        started = time.thread_time()
+        if device.kind != "tun" or time.monotonic() < self._due:
             return self._found if device.kind == "tun" else ()
         takes = None
         if self._taken is not None:
@@ -45,6 +45,5 @@ class Holders:
             )
             for queue in tun.owners(device.name, where.inode)
         )
-        ended = time.monotonic()
-        self._due = ended + max(EVERY_S, (ended - started) * SHARE)
+        self._due = time.monotonic() + max(EVERY_S, (time.thread_time() - started) * SHARE)
         return self._found

@@ -34,13 +34,14 @@ def panel(frame: Frame, width: int, height: int) -> list[Strip]:
         text = " nobody is seen to hold it: what is sent waits, or is dropped"
         return [Line((text, palette.NOTICE)).strip(width), *[blank(width)] * (height - 1)][:height]
     shown = holders if len(holders) <= height else holders[: max(0, height - 1)]
-    strips = [_line(holder, width) for holder in shown]
+    waiting = any(queue.ring_used for queue in frame.sample.queues)
+    strips = [_line(holder, width, waiting) for holder in shown]
     if len(shown) < len(holders):
         strips.append(Line((f" and {len(holders) - len(shown)} more queues", palette.FAINT)).strip(width))
     return (strips + [blank(width)] * height)[:height]
 
 
-def _line(holder: TunQueueSample, width: int) -> Strip:
+def _line(holder: TunQueueSample, width: int, waiting: bool) -> Strip:
     name = f"{literal(holder.process)} [{holder.pid}]"
     wide = width >= 64
     line = Line((" " + left(name, min(28, max(10, width - (42 if wide else 28)))), palette.STRONG))
@@ -50,7 +51,7 @@ def _line(holder: TunQueueSample, width: int) -> Strip:
     if not holder.attached:
         line.add("  queue switched off", palette.NOTICE)
     words = {True: ("takes packets", palette.RATE), False: ("takes none, yet some wait", palette.LOSS)}
-    text, style = words.get(holder.takes, ("nothing to take", palette.DIM))
+    text, style = words.get(holder.takes, ("not known yet" if waiting else "nothing to take", palette.DIM))
     line.add(f"  {text}", style)
     if holder.vhost or wide:
         line.add("  by vhost" if holder.vhost else "  by itself", palette.DIM)
