@@ -1,7 +1,7 @@
 """Time of our eBPF programs per transmitted packet, by the kernel's own count (bpf_stats).
 
 The count is switched on with BPF_ENABLE_STATS, which ends with the descriptor: no sysctl is changed. It includes its
-own clock reads; "a program that does nothing" on the same tracepoint shows that floor.
+own clock reads, once for each program that runs; "a program that does nothing" on the same tracepoint shows that floor.
 """
 
 from __future__ import annotations

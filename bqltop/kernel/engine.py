@@ -18,7 +18,7 @@ from bqltop.kernel.sojourn import SojournReading, Sojourns, arrival_of
 from bqltop.kernel.target import Ring, Target
 from bqltop.model import Probe
 
-CHUNK = 64
+CHUNK = 16
 """TX queues per run of the snapshot program (CHUNK in programs/snapshot.c)."""
 
 QUEUE_MEMBERS = {
