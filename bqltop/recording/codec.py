@@ -37,10 +37,17 @@ class DecodeError(ValueError):
 
 @cache
 def _reader(cls: type) -> tuple[tuple[str, ...], Callable, tuple[str, ...], tuple[str, ...]]:
-    """Names of a record's fields, a getter of them all at once, and which of them are histograms and lists of words."""
-    names = tuple(f.name for f in fields(cls))
+    """Names of a record's fields, a getter of them all at once, which of them are histograms, and which hold records or
+    several values."""
+    hints = typing.get_type_hints(cls)
+    names = tuple(hints)
     histograms = tuple(name for name in names if name.endswith("_histogram"))
-    return names, attrgetter(*names), histograms, tuple(f.name for f in fields(cls) if f.type == "tuple[str, ...]")
+    nested = tuple(name for name in names if name not in histograms and _holds_more(hints[name]))
+    return names, attrgetter(*names), histograms, nested
+
+
+def _holds_more(hint) -> bool:
+    return typing.get_origin(hint) is tuple or any(map(is_dataclass, (hint, *typing.get_args(hint))))
 
 
 def trimmed(cells: tuple[int, ...] | None) -> list[int] | None:
@@ -57,13 +64,26 @@ def record_to_dict(record) -> dict | None:
     """One record (QueueSample, NapiWindow, ...) as a dict by its fields' names, nested records and histograms included."""
     if record is None:
         return None
-    names, get, histograms, lists = _reader(type(record))
+    names, get, histograms, nested = _reader(type(record))
     plain = dict(zip(names, get(record), strict=True))
     for name in histograms:
         plain[name] = trimmed(plain[name])
-    for name in lists:
-        plain[name] = list(plain[name])
+    for name in nested:
+        plain[name] = _plain(plain[name])
     return plain
+
+
+def _plain(value):
+    """A field of a record or of a sample as a JSON value."""
+    if is_dataclass(value):
+        return record_to_dict(value)
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    return value
+
+
+FIRST = ("schema", "time_ns", "stream", "monotonic_ns", "epoch", "present", "device", "probes")
+_SAMPLE_NAMES = (*FIRST, *(f.name for f in fields(Sample) if f.name not in FIRST))
 
 
 def to_dict(sample: Sample, window: Window | None = None, *, with_window: bool = True) -> dict:
@@ -72,27 +92,7 @@ def to_dict(sample: Sample, window: Window | None = None, *, with_window: bool =
     The order of the keys is part of the format: ``schema``, ``time_ns`` and ``stream`` come first, so that a reader can find its
     way through a long file without parsing every line.
     """
-    device = record_to_dict(sample.device)
-    device["peer"] = record_to_dict(sample.device.peer)
-    plain = {
-        "schema": sample.schema,
-        "time_ns": sample.time_ns,
-        "stream": sample.stream,
-        "monotonic_ns": sample.monotonic_ns,
-        "epoch": sample.epoch,
-        "present": sample.present,
-        "device": device,
-        "probes": [record_to_dict(probe) for probe in sample.probes],
-        "queues": [record_to_dict(queue) for queue in sample.queues],
-        "qdiscs": [record_to_dict(qdisc) for qdisc in sample.qdiscs],
-        "napis": [record_to_dict(napi) for napi in sample.napis],
-        "link": record_to_dict(sample.link),
-        "cpus": [record_to_dict(cpu) for cpu in sample.cpus],
-        "tun_queues": [record_to_dict(queue) for queue in sample.tun_queues],
-        "own": record_to_dict(sample.own),
-        "probe": record_to_dict(sample.probe),
-        "events": [record_to_dict(event) for event in sample.events],
-    }
+    plain = {name: _plain(getattr(sample, name)) for name in _SAMPLE_NAMES}
     if with_window:
         plain["window"] = window_to_dict(window)
     return plain

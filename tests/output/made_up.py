@@ -1,6 +1,8 @@
 """Made-up samples with every kind of value in them, for the tests of what is written and read."""
 
-from dataclasses import replace
+import typing
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
 
 from bqltop.histogram import LINEAR_WORK_CELLS, LOG_LINEAR_CELLS
 from bqltop.model import (
@@ -60,6 +62,32 @@ def sample(tick: int = 0, queues=1, **changes) -> Sample:
         own=SelfSample(0.002 * tick, 40_000_000, 300_000, 20_000, 0),
     )  # fmt: skip
     return replace(figures, **changes)
+
+
+def everything() -> Sample:
+    """A sample in which no field is at its default: whatever is added to the vocabulary must survive every way to keep
+    it."""
+    return _fill(Sample, "sample")
+
+
+def _fill(hint, name: str):
+    """Some value of a type annotation, different for every name."""
+    number = 2 + sum(map(ord, name)) % 1000
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return list(hint)[-1]
+    if is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        return hint(**{f.name: 1 if f.name == "schema" else _fill(hints[f.name], f.name) for f in fields(hint)})
+    if name.endswith("_histogram"):
+        return cells(LINEAR_WORK_CELLS if name == "work_histogram" else LOG_LINEAR_CELLS, c3=number, c40=1)
+    inner = [part for part in typing.get_args(hint) if part not in (type(None), Ellipsis)]
+    if typing.get_origin(hint) is tuple:
+        return (_fill(inner[0], name),) * 2
+    if typing.get_origin(hint) is dict:
+        return {name: _fill(inner[1], name)}
+    if inner:
+        return _fill(inner[0], name)
+    return {bool: True, int: number, float: number + 0.5, str: f"<{name}>"}[hint]
 
 
 def samples(count: int, queues: int = 1) -> list[Sample]:

@@ -1,13 +1,14 @@
 """A sample survives the way to JSON and back; what a stranger wrote is checked value by value."""
 
 import json
+from dataclasses import fields
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import sample, with_event
+from made_up import everything, sample, with_event
 
-from bqltop.model import SCHEMA
+from bqltop.model import SCHEMA, Sample
 from bqltop.recording import jsonline
 from bqltop.recording.codec import DecodeError, from_dict, to_dict
 from bqltop.window import between
@@ -134,3 +135,10 @@ def test_a_later_version_may_add_names():
     plain = to_dict(sample(3))
     plain["later"] = plain["queues"][0]["later"] = [1, 2]
     assert from_dict(json.loads(jsonline.dumps(plain))) == sample(3)
+
+
+def test_every_field_there_is_survives():
+    full = everything()
+    plain = json.loads(jsonline.dumps(to_dict(full)))
+    assert from_dict(plain) == full
+    assert set(plain) == {f.name for f in fields(Sample)} | {"window"}

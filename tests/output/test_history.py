@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import cells, queue, sample, samples, with_event
+from made_up import cells, everything, queue, sample, samples, with_event
 
 from bqltop.charted import CHARTED, Charted
 from bqltop.fields import get
@@ -196,3 +196,9 @@ def test_memory_is_what_is_stated(queues, most):
     full = 36_000 if queues == 1 else 6_000
     print(f"{queues} queues: {per_sample:.0f} bytes a sample, {per_sample * full / 1e6:.0f} MB full")
     assert per_sample < most
+
+
+def test_packing_keeps_every_field_there_is():
+    full = everything()
+    later = replace(full, monotonic_ns=full.monotonic_ns + 5)
+    assert unpack(pack([full, later, sample(1), full])) == [full, later, sample(1), full]

@@ -145,3 +145,14 @@ def test_without_the_library_one_line_says_what_to_type(monkeypatch, capsys):
 def test_a_wrong_address(text):
     with pytest.raises(argparse.ArgumentTypeError):
         command.address(text)
+
+
+def test_a_strict_parser_takes_the_openmetrics_text(tmp_path):
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+    path = tmp_path / "x.om"
+    assert command.run(arguments("--textfile", str(path), "--openmetrics"), made(samples(4, queues=20))) == 0
+    families = {family.name: family for family in text_string_to_metric_families(path.read_text())}
+    assert families["bqltop_queue_packets"].type == "counter"
+    assert families["bqltop_queue_transmit_inflight_packets"].type == "histogram"
+    assert families["bqltop_queue_ring_used_packets"].type == "gauge"

@@ -203,3 +203,21 @@ def test_without_root(path):
     script = "import os, sys; os.setgid(65534); os.setuid(65534); from bqltop.cli import main; sys.exit(main(sys.argv[1:]))"
     done = subprocess.run([sys.executable, "-c", script, "report", str(path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_recording_that_is_shipped():
+    from bqltop.data import DEMO
+    from bqltop.model import Unit
+
+    assert DEMO.stat().st_size < 500_000
+    with Recording(DEMO) as recording:
+        assert recording.notice is None
+        assert "emulated" in recording.header["about"]["note"]
+        items = list(recording.samples())
+    settings = [event.text for item in items for event in item.events if event.kind == "setting"]
+    assert len(settings) > 5
+    assert all(text.startswith("you: ") for text in settings)
+    assert {item.queues[0].unit for item in items[5:]} == {Unit.PACKETS}
+    assert {item.queues[0].limit for item in items} >= {2, 8, 32, 64}
+    assert any(item.queues[0].stack_xoff for item in items)
+    assert any(item.queues[0].drv_xoff for item in items)
