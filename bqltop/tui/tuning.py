@@ -204,6 +204,13 @@ class Tuning:
         draft = self.state.draft or ""
         self._draft(draft + text if text else draft[:-1])
 
+    def end_typing(self) -> bool:
+        """The value is whole: further keys are commands again. False while it cannot be meant."""
+        if self.state.fault:
+            return False
+        self._set(typing=False)
+        return True
+
     def cancel(self) -> bool:
         """Drop what is being changed; False when nothing was."""
         had = self.state.draft is not None or self.state.message is not None

@@ -141,6 +141,15 @@ async def test_typing_a_value(opened):
         assert app.kernel.values["limit_min", 0] == 16
 
 
+async def test_keys_in_a_burst_stay_in_order(opened):
+    async with opened() as (app, pilot):
+        await pilot.press("2", "0", "0", "enter", "down", "5", "0", "enter", "q")
+        await app.settled()
+        assert (app.kernel.values["limit_min", 0], app.kernel.values["limit_max", 0]) == (200, 50)
+        assert isinstance(app.screen, LeaveScreen)
+        await press(app, pilot, "r")
+
+
 async def test_one_queue_of_several(opened):
     async with opened() as (app, pilot):
         app.fake.count = 4

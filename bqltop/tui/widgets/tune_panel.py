@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
 from bqltop.tui.draw import tune
@@ -14,31 +12,20 @@ from bqltop.tui.frame import Frame, View
 from bqltop.tui.tuning import Tuning
 from bqltop.tui.widgets.panel import Panel
 
+KEYS = {
+    "up": "move(-1)", "down": "move(1)", "pageup": "move(-8)", "pagedown": "move(8)", "home": "move(-1000)",
+    "end": "move(1000)", "left": "queue(-1)", "right": "queue(1)", "plus": "step(1)", "equals_sign": "step(1)",
+    "minus": "step(-1)", "enter": "enter", "tab": "trial", "y": "copy", "u": "undo", "U": "undo(True)", "k": "keep",
+    "R": "restore", "escape": "back",
+}  # fmt: skip
+"""What the keys do; help.py tells it."""
+ENDS_TYPING = {"enter", "tab", "escape", "up", "down"}
+
 
 class TunePanel(Panel, can_focus=True):
     """``run(function)`` has a blocking function done in the worker thread and draws anew afterwards."""
 
     greys = False
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "knob above"),
-        Binding("down", "move(1)", "knob below"),
-        Binding("pageup", "move(-8)", "knobs above"),
-        Binding("pagedown", "move(8)", "knobs below"),
-        Binding("home", "move(-1000)", "first knob"),
-        Binding("end", "move(1000)", "last knob"),
-        Binding("left", "queue(-1)", "queue before"),
-        Binding("right", "queue(1)", "next queue"),
-        Binding("plus,equals_sign", "step(1)", "step up"),
-        Binding("minus", "step(-1)", "step down"),
-        Binding("enter", "enter", "type or apply"),
-        Binding("tab", "trial", "apply on trial"),
-        Binding("y", "copy", "copy the command"),
-        Binding("u", "undo", "undo"),
-        Binding("U", "undo(True)", "undo all"),
-        Binding("k", "keep", "keep the trial"),
-        Binding("R", "restore", "restore what an earlier run left"),
-        Binding("escape", "back", "leave the value, or close"),
-    ]
 
     def __init__(self, id: str, tuning: Callable[[], Tuning], run: Callable[..., None],
                  close: Callable[[], Awaitable[None]]) -> None:  # fmt: skip
@@ -59,24 +46,26 @@ class TunePanel(Panel, can_focus=True):
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
-    def on_key(self, event: events.Key) -> None:
-        """While a value is typed every character belongs to it; digits begin to type one."""
-        typing = self.tuning.state.typing
-        if typing and event.key == "backspace":
-            self.tuning.type("")
-        elif typing and event.is_printable:
-            self.tuning.type(event.character or "")
+    async def on_key(self, event: events.Key) -> None:
+        """Keys are taken here and not by bindings, which are looked at one message later: in a burst ("50", Enter, "q")
+        what follows Enter would still be taken for a part of the value."""
+        action = KEYS.get(event.key)
+        if event.key == "tab" and self.tuning.state.draft is None:
+            return  # the next device
+        if self.tuning.state.typing and event.key not in ENDS_TYPING:
+            if event.key != "backspace" and not event.is_printable:
+                return
+            self.tuning.type("" if event.key == "backspace" else event.character or "")
+            self._planned()
+        elif action is not None:
+            await self.run_action(action)
         elif event.character and event.character.isascii() and event.character.isdigit():
             self.tuning.begin_typing(event.character)
+            self._planned()
         else:
             return
         event.prevent_default()
         event.stop()
-        self._planned()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Letters and signs are no commands while a value is typed."""
-        return not (self.tuning.state.typing and action in ("step", "copy", "undo", "keep", "restore", "queue"))
 
     def _planned(self) -> None:
         self.redraw()
@@ -100,11 +89,15 @@ class TunePanel(Panel, can_focus=True):
             self.tuning.begin_typing()
             self._planned()
         else:
-            self._run(lambda: self.tuning.go(trial=False))
+            self._go(trial=False)
 
     def action_trial(self) -> None:
         if self.tuning.state.draft is not None:
-            self._run(lambda: self.tuning.go(trial=True))
+            self._go(trial=True)
+
+    def _go(self, trial: bool) -> None:
+        if self.tuning.end_typing():
+            self._run(lambda: self.tuning.go(trial))
 
     def action_copy(self) -> None:
         """The command, into the terminal's clipboard (OSC 52)."""
