@@ -306,10 +306,12 @@ def _no_backpressure(window: Window, queues: Sequence[Seen], before) -> Iterable
     device = window.device
     peer = device.peer.name if device.peer and device.peer.name else "PEER"
     if device.napi_mode is False:
+        commands = "; ".join(device.napi_commands) or \
+            f"ethtool -K {device.name} tso off, and at the other end ethtool -K {peer} gro on"
         yield Verdict(
             "not-napi", NOTABLE,
             f"{device.name} does not use its ring: without NAPI mode no packet waits here and nothing stops the queue.",
-            f"To switch it on: ethtool -K {device.name} tso off, and at the other end ethtool -K {peer} gro on.",
+            f"{_sentence(device.napi_reason)}To switch it on: {commands}.",
             (("NAPI mode", "no"),), None, "napi-mode",
         )
     if device.qdisc == "noqueue":
@@ -397,6 +399,11 @@ def _where_it_waits(q: Seen) -> str:
                 f"{_percent(share)} of the wait is where the qdisc cannot see it.")
     wait = below or q.dark_buffer_s
     return f"A packet waits {fmt.seconds(wait)} in the ring, where the qdisc cannot see it." if wait else ""
+
+
+def _sentence(text: str | None) -> str:
+    """A clause as a sentence of its own, a blank after it; nothing for nothing."""
+    return f"{text[0].upper()}{text[1:].rstrip('.')}. " if text else ""
 
 
 def _bits(sample: QueueSample) -> str:

@@ -16,9 +16,6 @@ SHOWN_EVENTS = 200
 JUDGE_EVERY_NS = 1_000_000_000
 """A sentence that changes ten times a second cannot be read."""
 KEPT_WINDOWS = 5
-DETECT_EVERY_NS = 500_000_000
-WIDE = 16
-"""From this many queues on, events are looked for only every DETECT_EVERY_NS: a window of 64 queues costs 2 ms."""
 
 
 class Feed:
@@ -34,7 +31,6 @@ class Feed:
         self._description, self._read_only = description, read_only
         self._smoother = Smoother()
         self._detector = Detector(settings=watch_settings)
-        self._detected: Sample | None = None
         self._sample: Sample | None = None
         self._window: Window | None = None
         self._verdicts: tuple[Verdict, ...] = ()
@@ -60,8 +56,7 @@ class Feed:
         self._smoother.add(sample)
         if sample.present:
             self.history.add(sample)
-        self.log.add(sample.events)
-        self._detect(sample)
+        self.log.add(self._detector.feed(sample))
         if came_or_went:
             self._judged_ns = sample.monotonic_ns - JUDGE_EVERY_NS
         if not sample.present or came_or_went:
@@ -73,14 +68,6 @@ class Feed:
         self.log.add(events)
         if marked:
             self.marks.extend(event.time_ns for event in events)
-
-    def _detect(self, sample: Sample) -> None:
-        before = self._detected
-        if before is not None and len(sample.queues) > WIDE and sample.present \
-                and 0 < sample.monotonic_ns - before.monotonic_ns < DETECT_EVERY_NS:
-            return
-        self._detected = sample
-        self.log.add(self._detector.feed(sample, between(before, sample)))
 
     def frame(self, interval_s: float) -> Frame | None:
         """What to draw now; None before the first sample. While the device is away the last window stays."""

@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from bqltop import format as fmt
-from bqltop.model import Device
+from bqltop.model import Device, ProbeSample
 from bqltop.tui.draw import palette
 from bqltop.tui.draw.line import Line, blank, cut, literal, wrap
 from bqltop.tui.frame import Frame, View
@@ -91,6 +91,9 @@ def _probe_items(frame: Frame) -> list[Item]:
             items.append(Item(f"{literal(probe.name)}{why}", palette.HEADER_DIM, 20 + place))
         else:
             items.append(Item(f"no {literal(probe.name)}{why}", palette.HEADER, place))
+    echo = frame.sample.probe
+    if echo is not None:
+        items.append(Item(_echo(echo), palette.HEADER_STRONG, -1, True))
     softirq = frame.window.softirq_share if frame.window else None
     if softirq is not None:
         items.append(Item(f"softirq {fmt.share(softirq)}", palette.HEADER_DIM, 8, True))
@@ -100,6 +103,16 @@ def _probe_items(frame: Frame) -> list[Item]:
         if own.missed:
             items.append(Item(f"{own.missed} samples missed", palette.HEADER_STRONG, 7, True))
     return items
+
+
+def _echo(echo: ProbeSample) -> str:
+    """Round trips of --probe over the last minute, and the part spent in the qdisc."""
+    if echo.error:
+        return f"probe {literal(echo.address)}: {literal(echo.error)}"
+    text = f"rtt {fmt.nanoseconds(echo.rtt_p50_ns)} p99 {fmt.nanoseconds(echo.rtt_p99_ns)}"
+    if echo.qdisc_avg_ns is not None:
+        text += f", qdisc {fmt.nanoseconds(echo.qdisc_avg_ns)}"
+    return text + (f", lost {echo.lost} of {echo.sent}" if echo.lost else "")
 
 
 def refresh_rate(interval_s: float) -> str:

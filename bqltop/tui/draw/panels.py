@@ -41,15 +41,30 @@ def qdiscs(frame: Frame, width: int, height: int) -> list[Strip]:
     if not tree:
         text = "no qdisc" if frame.window else "waiting for the second sample"
         strips.append(Line((f" {text}", palette.FAINT)).strip(width))
-    shown, hidden = _fitting(tree, height - 1)
+    busy = [qdisc for qdisc in tree if qdisc.parent == "root" or not _idle(qdisc)]
+    idle = len(tree) - len(busy)
+    shown, hidden = _fitting(busy if idle > 1 else tree, height - 1, idle > 1)
     strips.extend(_qdisc_line(qdisc, columns, room, width) for qdisc in shown)
-    if hidden:
-        strips.append(Line((f"   and {hidden} more, emptier", palette.FAINT)).strip(width))
+    rest = [f"{hidden} more, emptier"] * bool(hidden) + [f"{idle} idle"] * (idle > 1)
+    if rest:
+        strips.append(Line((f"   and {', '.join(rest)}", palette.FAINT)).strip(width))
     return (strips + [blank(width)] * height)[:height]
 
 
-def _fitting(tree: Sequence[QdiscWindow], room: int) -> tuple[list[QdiscWindow], int]:
-    if len(tree) <= room:
+def qdisc_lines(frame: Frame) -> int:
+    """Lines that show the whole tree, idle children in one."""
+    tree = frame.window.qdiscs if frame.window else ()
+    idle = sum(qdisc.parent != "root" and _idle(qdisc) for qdisc in tree)
+    return len(tree) - idle + 1 if idle > 1 else len(tree)
+
+
+def _idle(qdisc: QdiscWindow) -> bool:
+    return not (qdisc.packets_per_s or qdisc.backlog_packets or qdisc.drops_per_s or qdisc.requeues_per_s)
+
+
+def _fitting(tree: Sequence[QdiscWindow], room: int, with_rest: bool) -> tuple[list[QdiscWindow], int]:
+    """Those that fit ``room`` lines and how many do not. A line is kept for what is left out, or ``with_rest`` anyway."""
+    if len(tree) <= room - with_rest:
         return list(tree), 0
     roots = [qdisc for qdisc in tree if qdisc.parent == "root"]
     rest = sorted((qdisc for qdisc in tree if qdisc.parent != "root"),
@@ -136,7 +151,7 @@ def work_histogram(cells: Sequence[int], width: int, height: int) -> list[Strip]
 
 
 def _no_napi(frame: Frame, width: int, height: int) -> list[Strip]:
-    missing = [f"{p.name}: {p.why or 'not in force'}" for p in frame.missing]
+    missing = [f"{p.name}: {p.why or 'not in force'}" for p in frame.missing if p.name in ("napi", "bpf")]
     if frame.window is None:
         texts = ["waiting for the second sample"]
     elif missing:

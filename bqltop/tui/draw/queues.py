@@ -70,6 +70,7 @@ def columns_for(rows: Sequence[Row], width: int = 80) -> tuple[Column, ...]:
     the ring; the words that stand there then need little room. In a wide window the bars and the lamps' words come
     before further columns."""
     has_bql = any(row.sample.limit is not None for row in rows)
+    timed = any(row.sample.qdisc_sojourn_histogram is not None for row in rows)
     has_ring = any(row.sample.ring_size for row in rows)
     bar = 0 if width < 60 else 9 if width < 110 else 8 if width < 150 else 20
     return tuple(
@@ -97,9 +98,12 @@ def columns_for(rows: Sequence[Row], width: int = 80) -> tuple[Column, ...]:
             _figure("busy_per_s", 6, 8, lambda r: fmt.rate(r.window.busy_per_s), palette.NOTICE),
             _figure("dark_buffer_s", 8, 6, lambda r: fmt.seconds(r.dark_buffer_s), palette.DRIVER),
             _figure("stops_driver_per_s", 8, 18, lambda r: fmt.rate(r.window.stops_driver_per_s), palette.DRIVER_SOFT),
-            _figure("stops_bql_per_s", 8, 19, lambda r: fmt.rate(r.window.stops_bql_per_s), palette.BQL_SOFT),
-            _figure("qdisc_sojourn_p50_s", 9, 12, lambda r: fmt.seconds(r.window.qdisc_sojourn_p50_s), palette.TEXT),
-            _figure("ring_sojourn_p50_s", 8, 13, lambda r: fmt.seconds(r.window.ring_sojourn_p50_s), palette.DRIVER),
+            _figure("stops_bql_per_s", 8, 19, lambda r: fmt.rate(r.window.stops_bql_per_s), palette.BQL_SOFT)
+            if has_bql else None,
+            _figure("qdisc_sojourn_p50_s", 9, 12, lambda r: fmt.seconds(r.window.qdisc_sojourn_p50_s), palette.TEXT)
+            if timed else None,
+            _figure("ring_sojourn_p50_s", 8, 13, lambda r: fmt.seconds(r.window.ring_sojourn_p50_s), palette.DRIVER)
+            if timed else None,
             Column("timeouts", "timeouts", 8, 9, _timeouts, fields=("tx_timeouts",)),
         )
         if column is not None

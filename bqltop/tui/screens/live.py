@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from bqltop.tui.arrange import Wants, arrange
-from bqltop.tui.draw import tun
+from bqltop.tui.draw import panels, tun
 from bqltop.tui.frame import SORTS, Frame, View
 from bqltop.tui.series import SERIES, ZOOMS_S
 from bqltop.tui.widgets.chart import Chart
@@ -84,7 +84,7 @@ class LiveScreen(Screen):
         yield TooSmall("small")
         yield Header("header")
         yield TabLine("tabs")
-        yield VerdictLines("verdict")
+        yield VerdictLines("verdict", f"attaching to {self.app.source.description} ...")
         yield QueueTable("queues")
         yield Chart("chart")
         yield Napi("napi")
@@ -113,8 +113,7 @@ class LiveScreen(Screen):
             return
         table, tabs = self.query_one(QueueTable), self.query_one(TabLine)
         tabs.entries = self.app.going.tabs.entries(sorted(self.app.feeds), self.app.stream)
-        qdiscs = len(frame.sample.qdiscs)
-        wants = replace(self.wants, queues=table.wanted(frame, self.view), qdiscs=min(qdiscs, 12),
+        wants = replace(self.wants, queues=table.wanted(frame, self.view), qdiscs=min(panels.qdisc_lines(frame), 12),
                         napis=min(len(frame.sample.napis), 16), tabs=len(tabs.entries) > 1,
                         tun=tun.lines_wanted(frame.sample))
         if wants != self.wants:

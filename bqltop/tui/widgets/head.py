@@ -5,13 +5,14 @@ from __future__ import annotations
 from textual.strip import Strip
 
 from bqltop.tui.arrange import LEAST
-from bqltop.tui.draw import head
+from bqltop.tui.draw import head, palette
+from bqltop.tui.draw.line import Line, literal
 from bqltop.tui.frame import Frame, View
 from bqltop.tui.widgets.panel import Panel
 
 HINTS = (
     ("?", "help"), ("q", "quit"), ("space", "pause"), ("t", "tune"), ("+ -", "rate"), ("s", "sort"),
-    ("z", "idle queues"), ("c", "chart"), ("↑ ↓", "queue"), ("t", "tune"), ("← →", "time"), ("x", "span"),
+    ("z", "idle queues"), ("c", "chart"), ("↑ ↓", "queue"), ("← →", "time"), ("x", "span"),
 )
 SAID_S = 6.0
 
@@ -24,7 +25,18 @@ class Header(Panel):
 
 
 class VerdictLines(Panel):
+    """``waiting`` stands here until the first sample has come."""
+
     greys = False
+
+    def __init__(self, id: str, waiting: str = "") -> None:
+        super().__init__(id)
+        self._waiting = waiting
+
+    def render_line(self, y: int) -> Strip:
+        if self.shown is None and y == 0 and self._waiting:
+            return Line((f" ·  {literal(self._waiting)}", palette.DIM)).strip(self.size.width)
+        return super().render_line(y)
 
     def draw(self, frame: Frame, view: View, width: int, height: int) -> list[Strip]:
         return head.verdict(frame.verdicts, width, height)
