@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from bqltop import histogram
+from bqltop import fields, histogram
 from bqltop.model import NapiSample, QueueSample, Sample, Unit
 from bqltop.window import Window
 
@@ -39,6 +39,7 @@ QUEUE = (*COMMON, "queue")
 NAPI = (*COMMON, "napi", "napi_device", "role")
 QDISC = (*COMMON, "kind", "parent")
 
+NS = 1e-9
 Labelled = tuple[tuple[str, ...], object]
 
 
@@ -69,9 +70,9 @@ def _queue(field: str, sample: Sample, _window, *, unit: Unit | None = None, sca
             yield (str(queue.index),), value * scale
 
 
-def _by_cause(fields: dict[str, str], sample: Sample, _window, *, scale: float = 1) -> Iterator[Labelled]:
+def _by_cause(causes: dict[str, str], sample: Sample, _window, *, scale: float = 1) -> Iterator[Labelled]:
     for queue in _queues(sample):
-        for cause, field in fields.items():
+        for cause, field in causes.items():
             value = getattr(queue, field)
             if value is not None:
                 yield (str(queue.index), cause), value * scale
@@ -128,6 +129,19 @@ def _own(field: str, sample: Sample, _window, *, scale: float = 1) -> Iterator[L
         yield (), value * scale
 
 
+def _echoes(field: str, sample: Sample, _window) -> Iterator[Labelled]:
+    if sample.probe is not None:
+        yield (sample.probe.address,), getattr(sample.probe, field)
+
+
+def _echo_times(prefix: str, sample: Sample, _window) -> Iterator[Labelled]:
+    """Shares of the last minute's echoes as gauges: their window slides, so they are no histogram."""
+    for quantile in ("0.5", "0.99"):
+        value = getattr(sample.probe, f"{prefix}_p{quantile[2:]:0<2}_ns", None)
+        if value is not None:
+            yield (sample.probe.address, quantile), value * NS
+
+
 def _info(sample: Sample, _window) -> Iterator[Labelled]:
     device = sample.device
     peer = device.peer.name if device.peer else None
@@ -139,10 +153,15 @@ def _probes(sample: Sample, _window) -> Iterator[Labelled]:
         yield (probe.name,), probe.in_force
 
 
-def _two_units(name: str, kind: str, help: str, field: str) -> Iterator[Metric]:
+def said(scope: str, field: str) -> str:
+    """What a figure means, from the one table that says so, as Prometheus writes it: without the full stop."""
+    return fields.get(scope, field, "sample").meaning.removesuffix(".")
+
+
+def _two_units(name: str, kind: str, field: str) -> Iterator[Metric]:
     """A figure in BQL's unit becomes two metrics: a name tells its unit, and must not mean two things."""
     for unit in Unit:
-        yield Metric(f"bqltop_queue_{name}_{unit}", kind, help, QUEUE, partial(_queue, field, unit=unit))
+        yield Metric(f"bqltop_queue_{name}_{unit}", kind, said("queue", field), QUEUE, partial(_queue, field, unit=unit))
 
 
 def _inflight_histograms() -> Iterator[Metric]:
@@ -153,7 +172,7 @@ def _inflight_histograms() -> Iterator[Metric]:
 
 
 CAUSE = (*QUEUE, "by")
-NS = 1e-9
+ECHO = (*COMMON, "address")
 _STOPS = {"driver": "stops_driver", "bql": "stops_bql"}
 _STOPPED = {"driver": "stopped_driver_ns", "bql": "stopped_bql_ns"}
 _XOFF = {"driver": "drv_xoff", "bql": "stack_xoff", "frozen": "frozen"}
@@ -166,41 +185,45 @@ METRICS: tuple[Metric, ...] = (
     Metric("bqltop_queue_stops", "counter", "Stops that began", CAUSE, partial(_by_cause, _STOPS)),
     Metric("bqltop_queue_stopped_by_seconds", "counter", "Time stopped by the driver and by BQL, which overlap", CAUSE,
            partial(_by_cause, _STOPPED, scale=NS)),
-    Metric("bqltop_queue_stopped_seconds", "counter", "Time stopped by the driver, by BQL or by both", QUEUE,
+    Metric("bqltop_queue_stopped_seconds", "counter", said("queue", "stopped_ns"), QUEUE,
            partial(_queue, "stopped_ns", scale=NS)),
-    Metric("bqltop_queue_packets", "counter", "Transmits the driver accepted", QUEUE, partial(_queue, "packets")),
-    Metric("bqltop_queue_busy", "counter", "Times the driver answered NETDEV_TX_BUSY", QUEUE, partial(_queue, "busy")),
-    Metric("bqltop_queue_tx_timeouts", "counter", "Watchdog alarms", QUEUE, partial(_queue, "tx_timeouts")),
-    Metric("bqltop_queue_ring_used_packets", "gauge", "Packets in the driver's ring", QUEUE,
+    Metric("bqltop_queue_packets", "counter", said("queue", "packets"), QUEUE, partial(_queue, "packets")),
+    Metric("bqltop_queue_busy", "counter", said("queue", "busy"), QUEUE, partial(_queue, "busy")),
+    Metric("bqltop_queue_tx_timeouts", "counter", said("queue", "tx_timeouts"), QUEUE, partial(_queue, "tx_timeouts")),
+    Metric("bqltop_queue_ring_used_packets", "gauge", said("queue", "ring_used"), QUEUE,
            partial(_queue, "ring_used")),
-    Metric("bqltop_queue_ring_size_packets", "gauge", "Entries of the driver's ring", QUEUE,
+    Metric("bqltop_queue_ring_size_packets", "gauge", said("queue", "ring_size"), QUEUE,
            partial(_queue, "ring_size")),
     Metric("bqltop_queue_dark_buffer_seconds", "gauge", "Ring occupancy / rate at which it drains, last window", QUEUE,
            partial(_queue_window, "dark_buffer_s")),
-    *_two_units("bql_limit", "gauge", "What DQL allows to be outstanding", "limit"),
-    *_two_units("bql_limit_min", "gauge", "Lower bound of limit", "limit_min"),
-    *_two_units("bql_limit_max", "gauge", "Upper bound of limit", "limit_max"),
-    *_two_units("bql_inflight", "gauge", "Given to the driver and not yet completed", "inflight"),
-    *_two_units("bql_completed", "counter", "Completed by the driver", "completed"),
+    *_two_units("bql_limit", "gauge", "limit"),
+    *_two_units("bql_limit_min", "gauge", "limit_min"),
+    *_two_units("bql_limit_max", "gauge", "limit_max"),
+    *_two_units("bql_inflight", "gauge", "inflight"),
+    *_two_units("bql_completed", "counter", "completed"),
     *_inflight_histograms(),
     Metric("bqltop_queue_qdisc_sojourn_seconds", "histogram", "Time sampled packets waited in the qdisc", QUEUE,
            partial(_queue_histogram, "qdisc_sojourn_histogram", SOJOURN_BOUNDS, divisor=1e9)),
     Metric("bqltop_queue_ring_sojourn_seconds", "histogram", "Time sampled packets waited in the ring", QUEUE,
            partial(_queue_histogram, "ring_sojourn_histogram", SOJOURN_BOUNDS, divisor=1e9)),
-    Metric("bqltop_qdisc_packets", "counter", "Packets sent", QDISC, partial(_qdisc, "packets")),
-    Metric("bqltop_qdisc_bytes", "counter", "Bytes sent", QDISC, partial(_qdisc, "bytes")),
-    Metric("bqltop_qdisc_drops", "counter", "Packets dropped", QDISC, partial(_qdisc, "drops")),
-    Metric("bqltop_qdisc_requeues", "counter", "Packets taken back", QDISC, partial(_qdisc, "requeues")),
-    Metric("bqltop_qdisc_overlimits", "counter", "Times a shaper held back", QDISC, partial(_qdisc, "overlimits")),
-    Metric("bqltop_qdisc_backlog_bytes", "gauge", "Bytes waiting", QDISC, partial(_qdisc, "backlog_bytes")),
-    Metric("bqltop_qdisc_backlog_packets", "gauge", "Packets waiting", QDISC, partial(_qdisc, "backlog_packets")),
-    Metric("bqltop_napi_polls", "counter", "Runs of the poll function", NAPI, partial(_napi, "polls")),
-    Metric("bqltop_napi_full_polls", "counter", "Polls that used the whole budget", NAPI, partial(_napi, "full_polls")),
+    Metric("bqltop_qdisc_packets", "counter", said("qdisc", "packets"), QDISC, partial(_qdisc, "packets")),
+    Metric("bqltop_qdisc_bytes", "counter", said("qdisc", "bytes"), QDISC, partial(_qdisc, "bytes")),
+    Metric("bqltop_qdisc_drops", "counter", said("qdisc", "drops"), QDISC, partial(_qdisc, "drops")),
+    Metric("bqltop_qdisc_requeues", "counter", said("qdisc", "requeues"), QDISC, partial(_qdisc, "requeues")),
+    Metric("bqltop_qdisc_overlimits", "counter", said("qdisc", "overlimits"), QDISC, partial(_qdisc, "overlimits")),
+    Metric("bqltop_qdisc_backlog_bytes", "gauge", said("qdisc", "backlog_bytes"), QDISC, partial(_qdisc, "backlog_bytes")),
+    Metric("bqltop_qdisc_backlog_packets", "gauge", said("qdisc", "backlog_packets"), QDISC, partial(_qdisc, "backlog_packets")),
+    Metric("bqltop_napi_polls", "counter", said("napi", "polls"), NAPI, partial(_napi, "polls")),
+    Metric("bqltop_napi_full_polls", "counter", said("napi", "full_polls"), NAPI, partial(_napi, "full_polls")),
     Metric("bqltop_napi_work_packets", "histogram", "Packets handled per poll", NAPI, _napi_histogram),
-    Metric("bqltop_own_cpu_seconds", "counter", "CPU time bqltop used", COMMON, partial(_own, "cpu_s")),
-    Metric("bqltop_own_resident_memory_bytes", "gauge", "Memory of bqltop", COMMON, partial(_own, "rss_bytes")),
-    Metric("bqltop_own_missed_samples", "counter", "Planned samples not taken", COMMON, partial(_own, "missed")),
-    Metric("bqltop_own_bpf_seconds", "counter", "Time in bqltop's eBPF programs", COMMON,
+    Metric("bqltop_echo_sent", "counter", said("probe", "sent"), ECHO, partial(_echoes, "sent")),
+    Metric("bqltop_echo_lost", "counter", said("probe", "lost"), ECHO, partial(_echoes, "lost")),
+    Metric("bqltop_echo_round_trip_seconds", "gauge", "Round trips of the last minute's echoes", (*ECHO, "quantile"),
+           partial(_echo_times, "rtt")),
+    Metric("bqltop_own_cpu_seconds", "counter", said("own", "cpu_s"), COMMON, partial(_own, "cpu_s")),
+    Metric("bqltop_own_resident_memory_bytes", "gauge", said("own", "rss_bytes"), COMMON, partial(_own, "rss_bytes")),
+    Metric("bqltop_own_missed_samples", "counter", said("own", "missed"), COMMON, partial(_own, "missed")),
+    Metric("bqltop_own_bpf_seconds", "counter", said("own", "bpf_ns"), COMMON,
            partial(_own, "bpf_ns", scale=NS)),
 )
 

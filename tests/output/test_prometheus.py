@@ -5,6 +5,7 @@ import builtins
 import contextlib
 import re
 import urllib.request
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from made_up import Source, sample, samples
 
 from bqltop import histogram
+from bqltop.model import ProbeSample
 from bqltop.output import command, prometheus
 from bqltop.window import between
 
@@ -48,6 +50,13 @@ def test_counters_gauges_and_histograms():
     assert value(found, "bqltop_napi_work_packets_sum", role="peer") == 2000
     assert value(found, "bqltop_napi_work_packets_bucket", le="63.0") == 2
     assert not [key for key in found if key[0] == "bqltop_queue_bql_limit_bytes"]
+
+
+def test_echoes():
+    probe = ProbeSample("192.0.2.1", 100, 99, 1, rtt_p50_ns=1_500_000, rtt_p99_ns=None)
+    found = exposed(sample(1), replace(sample(2), probe=probe))
+    assert value(found, "bqltop_echo_lost_total", address="192.0.2.1") == 1
+    assert value(found, "bqltop_echo_round_trip_seconds", quantile="0.5") == pytest.approx(0.0015)
 
 
 def test_names_follow_the_conventions():
