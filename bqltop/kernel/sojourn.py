@@ -31,8 +31,11 @@ CREDIT = 1000
 """Packets that may be sampled until the next adjustment: the bound when the packet rate jumps."""
 REMEMBERED = 50
 """Adjustments that packets may be under way for: 5 s."""
-FIRST_MASK = 0xF
+CALM = 10
+"""Adjustments with too few packets before more are sampled."""
+FIRST_MASK = 0x7
 WIDEST_MASK = 0xFFFF
+_CONTROL = struct.Struct("<3Qq")
 _HEAD = struct.Struct("<3Q")
 _CELL = 40 + 2 * LOG_LINEAR_CELLS * 8
 
@@ -66,30 +69,40 @@ def arrival_of(target: Target, bql: bool) -> Arrival:
 
 
 class Pace:
-    """How many packets to sample: the masks that the next packets are compared with. Pure; units: counts, seconds."""
+    """How many packets to sample: the masks that their hashes are compared with. Pure; units: counts, seconds.
+
+    ``mask`` is for packets that begin now; each mask is a part of every larger one."""
 
     def __init__(self, now: float):
         self.mask = FIRST_MASK
         self._before: deque[int] = deque(maxlen=REMEMBERED)
-        self._since, self._sampled = now, 0
+        self._since, self._sampled, self._calm = now, 0, 0
 
     def due(self, now: float) -> bool:
         return now - self._since >= PACE_S
 
-    def adjust(self, sampled: int, now: float) -> None:
-        """Take notice of the packets sampled so far: too many halve the share of packets, too few double it."""
+    def adjust(self, sampled: int, now: float, exhausted: bool = False) -> None:
+        """Take notice of the packets sampled so far: too many halve the share of packets, too few for CALM adjustments
+        double it. ``exhausted``: some packets were not sampled though the mask let them through."""
         rate = (sampled - self._sampled) / (now - self._since)
         self._since, self._sampled = now, sampled
-        self._before.append(self.mask)
+        self._before.append(WIDEST_MASK if exhausted else self.mask)
         while rate > MANY and self.mask < WIDEST_MASK:
             self.mask, rate = self.mask << 1 | 1, rate / 2
-        if rate < FEW:
-            self.mask >>= 1
+        self._calm = self._calm + 1 if rate < FEW else 0
+        if self._calm >= CALM:
+            self.mask, self._calm = self.mask >> 1, 0
 
     @property
     def match(self) -> int:
-        """The widest of the masks that packets under way may have been sampled by: each is a part of the next wider."""
+        """What a packet under way may have been sampled by: the mask of late that let most through."""
         return min(self.mask, *self._before) if self._before else self.mask
+
+    @property
+    def sure(self) -> int:
+        """What lets only packets through that were sampled whenever they began: the mask of late that let fewest
+        through."""
+        return max(self.mask, *self._before) if self._before else self.mask
 
 
 class Sojourns:
@@ -119,11 +132,12 @@ class Sojourns:
         """Adjust the share of packets that is sampled; to be called often, does something once each PACE_S."""
         now = time.monotonic()
         if self._pace.due(now):
-            self._pace.adjust(sum(self._head(queue)[0] for queue in range(self._queues)), now)
+            sampled = sum(self._head(queue)[0] for queue in range(self._queues))
+            self._pace.adjust(sampled, now, exhausted=_CONTROL.unpack_from(self._control)[3] <= 0)
             self._set_control()
 
     def _set_control(self) -> None:
-        struct.pack_into("<QQq", self._control, 0, self._pace.mask, self._pace.match, CREDIT)
+        _CONTROL.pack_into(self._control, 0, self._pace.mask, self._pace.match, self._pace.sure, CREDIT)
 
     def _head(self, queue: int) -> tuple[int, int, int]:
         return _HEAD.unpack_from(self._cells, queue * _CELL)

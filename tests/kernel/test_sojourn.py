@@ -135,12 +135,15 @@ def test_without_a_qdisc_the_ring_is_timed(lab):
         engine.close()
 
 
-def test_on_tun_a_packet_has_left_when_it_was_read(tun):
+NEVER_PASSED_OVER = ("tbf", "rate", "1gbit", "burst", "100000", "limit", "100000")
+OFTEN_PASSED_OVER = ("pfifo",)
+
+
+@pytest.mark.parametrize("qdisc", [NEVER_PASSED_OVER, OFTEN_PASSED_OVER, ("noqueue",)])
+def test_on_tun_a_packet_has_left_when_it_was_read(tun, qdisc):
     """Packets that nobody reads for 0.2 s have been in the ring for 0.2 s."""
     device = tun()
-    # a qdisc that is never passed over, not even when it is empty
-    run("tc", "-n", device.netns, "qdisc", "replace", "dev", device.device, "root", "tbf",
-        "rate", "1gbit", "burst", "100000", "limit", "100000")  # fmt: skip
+    run("tc", "-n", device.netns, "qdisc", "replace", "dev", device.device, "root", *qdisc)
     engine = engine_on(device, "tun")
     try:
         for _ in range(5):

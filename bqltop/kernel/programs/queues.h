@@ -1,5 +1,10 @@
 /* The cells of a TX queue, and the one rule by which time stopped is added up. */
 
+#define RING_NONE 0
+#define RING_VETH 1
+#define RING_TUN 2
+#define RING_USBNET 3
+
 #define NETDEV_TX_OK 0
 #define NETDEV_TX_BUSY 0x10
 

@@ -3,10 +3,6 @@
 
 /* The verifier walks every round of the loop: 64 of them took 60 ms at start. */
 #define CHUNK (QUEUES < 16 ? QUEUES : 16)
-#define RING_NONE 0
-#define RING_VETH 1
-#define RING_TUN 2
-#define RING_USBNET 3
 
 struct queue_snapshot {
 	u8 txq[SIZE_netdev_queue];

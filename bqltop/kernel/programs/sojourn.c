@@ -11,15 +11,20 @@
 #define ARRIVAL_PEER 1		/* veth: the peer's NAPI hands the packet to GRO */
 #define ARRIVAL_FREED 2		/* drivers that keep the packet until it is sent or read, and free it then */
 
+/* Whether a packet may be timed from net_dev_xmit on, without having waited in the qdisc. Not where a driver may copy and
+ * free it inside its transmit function: its address could then be taken for that of a later packet. */
+#define DIRECT (ARRIVAL == ARRIVAL_PEER || RING == RING_TUN)
+
 #define FLIGHTS 4096
 #define AGE_LIMIT_NS 30000000000ULL
 #define EMPTY_MARGIN_NS 10000000ULL	/* taken from the queue, but not yet at the next place */
-#define RACE_NS 1000000ULL		/* by how much a packet may arrive before net_dev_xmit tells of it */
+#define RACE_NS 100000ULL		/* by how much a packet may arrive before net_dev_xmit tells of it */
 #define TCQ_F_CPUSTATS 0x20		/* its length is the sum of per-CPU numbers: q.qlen says nothing */
 
 struct sojourn_control {
 	u64 start_mask;		/* a packet is sampled when its hash has none of these bits */
-	u64 match_mask;		/* the wider one of this and the last start_mask: packets under way keep their notes */
+	u64 match_mask;		/* the widest start_mask of late: packets under way keep their notes */
+	u64 sure_mask;		/* the narrowest one: what has none of these bits was sampled whenever it began */
 	s64 credit;		/* packets that may still be sampled until user space pays again */
 };
 BPF_F_TABLE("array", u32, struct sojourn_control, sojourn_control, 1, 1024 /* BPF_F_MMAPABLE */);
@@ -101,7 +106,7 @@ static __always_inline void sent_directly(u64 skb, u32 queue, struct sojourn_con
 {
 	struct flight flight = { .stamp = bpf_ktime_get_ns() & ~1ULL, .queue = queue };
 
-	if (ARRIVAL == ARRIVAL_PEER && !(address_hash(skb) & control->start_mask) && paid(control))
+	if (DIRECT && !(address_hash(skb) & control->sure_mask) && paid(control))
 		begin(skb, cell, &flight);
 }
 
@@ -134,13 +139,13 @@ static __always_inline void sent(u64 skb, u32 queue, struct flight *flight, stru
 	if (before & 1 && (known || now - before < RACE_NS)) {
 		/* It was there before we heard of its start: no wait to speak of. A driver that freed it inside its
 		 * transmit function has copied it, and the copy is out of sight. */
-		if (ARRIVAL == ARRIVAL_PEER)
+		if (DIRECT)
 			count(cell->ring, 0);
 		if (!known)
 			add(cell->sampled, 1);
 		if (enqueued && !known)
 			add(cell->lost, 1);
-		end(skb, cell, ARRIVAL == ARRIVAL_PEER);
+		end(skb, cell, DIRECT);
 		return;
 	}
 	/* The note is of an earlier packet; an arrival that nobody waits for is no packet of ours. */
@@ -187,7 +192,7 @@ int on_arrival(struct bpf_raw_tracepoint_args *ctx)
 	if (!control || address_hash(skb) & control->match_mask)
 		return 0;
 	flight = flights.lookup(&skb);
-	if (!flight && ARRIVAL != ARRIVAL_PEER)
+	if (!flight && !DIRECT)
 		return 0;
 	read_to(dev, skb + OFF_sk_buff_dev);
 	if (dev != (ARRIVAL == ARRIVAL_PEER ? PEER : DEV))
@@ -197,7 +202,7 @@ int on_arrival(struct bpf_raw_tracepoint_args *ctx)
 		struct flight early = { .stamp = now | 1 };
 
 		/* Not noted in the qdisc: if it was sent directly, net_dev_xmit will tell in a moment, or just did. */
-		if (address_hash(skb) & control->start_mask || control->credit <= 0 || !flights.insert(&skb, &early))
+		if (address_hash(skb) & control->sure_mask || control->credit <= 0 || !flights.insert(&skb, &early))
 			return 0;
 		flight = flights.lookup(&skb);
 		if (!flight)
