@@ -3,7 +3,7 @@
 import locale
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bqltop import format as fmt
@@ -30,17 +30,20 @@ def test_examples(function, value, text):
     assert function(value) == text
 
 
+@settings(deadline=None)
 @given(st.floats(min_value=0, max_value=1e14))
 def test_counts_fit_a_column(value):
     assert len(fmt.count(value)) <= 6
     assert len(fmt.rate(value)) <= 6
 
 
+@settings(deadline=None)
 @given(st.floats(min_value=0, max_value=1e9))
 def test_durations_keep_three_digits(value):
     assert len(fmt.seconds(value)) <= 15
 
 
+@settings(deadline=None)
 @given(st.floats(min_value=0, max_value=1))
 def test_a_share_of_a_little_is_not_nothing(value):
     assert (fmt.share(value) == "0 %") == (value == 0)
