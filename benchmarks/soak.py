@@ -6,7 +6,8 @@ Root only: it builds the lab. In this process run the sampler, the history, the 
 behind the screen. Every ten seconds one line: resident memory, open files, samples missed, own CPU. At the end the
 figures that must hold: after warm-up (the history is full) memory is flat, open files are flat, no sample was lost.
 
-Runs too short to fill the history of 6000 samples get a smaller one, so that they have a warm-up too.
+It wants a quiet machine: a host that is busy with other things makes any process late, and late samples are missed ones. Runs
+too short to fill the history of 6000 samples get a smaller one, so that they have a warm-up too.
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ def soak(source, seconds: float, full_samples: int, record: Path | None) -> list
                 due, late = due + EVERY_S, 0
             if now >= seconds:
                 break
+    except KeyboardInterrupt:
+        print("stopped early: what follows is of the part that ran")
     finally:
         if recorder:
             recorder.close()
