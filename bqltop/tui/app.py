@@ -10,15 +10,21 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from bqltop.model import Sample
+from bqltop.model import Event, Sample
+from bqltop.recording.replay import Replay
+from bqltop.tui.comparing import Comparing
 from bqltop.tui.diagnosis import Diagnosis
 from bqltop.tui.feed import Feed
 from bqltop.tui.going import Going, Opened
 from bqltop.tui.messages import SamplesArrived, SourceEnded
+from bqltop.tui.record import RecordKey
 from bqltop.tui.run import run
+from bqltop.tui.screens.advice import AdviceScreen
 from bqltop.tui.screens.diagnostics import DiagnosticsScreen
+from bqltop.tui.screens.events import EventsScreen
 from bqltop.tui.screens.help import HelpScreen
 from bqltop.tui.screens.live import LiveScreen
+from bqltop.tui.tape import Tape
 from bqltop.tui.terminal import TerminalDriver
 from bqltop.tui.tuner_side import TunerSide
 from bqltop.tui.watcher import Watcher
@@ -35,8 +41,8 @@ LONGEST_WAIT_S = 1.0
 class BqltopApp(App[int]):
     """``source`` yields samples (see bqltop.source); ``tuner`` makes the tuner of the device a sample is of (see
     bqltop.tuning.session), ``policy`` is what leaving does with changes in force; ``devices`` is the list of
-    all devices (see bqltop.roster), with which the screen begins if ``start_with_list``; ``recorder`` is what a later
-    panel works with. Each is None where there is none. The source is closed by ``bqltop.tui.run``, not here."""
+    all devices (see bqltop.roster), with which the screen begins if ``start_with_list``. Each is None where there is
+    none. The source is closed by ``bqltop.tui.run``, not here."""
 
     CSS_PATH = Path(__file__).parent / "bqltop.tcss"
     ENABLE_COMMAND_PALETTE = False
@@ -50,20 +56,28 @@ class BqltopApp(App[int]):
         Binding("p", "peer", "the other end"),
         Binding("n", "neighbours", "neighbours"),
         Binding("d", "diagnostics", "diagnostics"),
+        Binding("e", "events", "events"),
+        Binding("r", "record", "record"),
+        Binding("a", "advice", "what to do"),
+        Binding("b", "mark", "mark A or B"),
+        Binding("B", "compare", "A and B side by side"),
         Binding("plus,equals_sign", "faster(1)", "refresh more often"),
         Binding("minus", "faster(-1)", "refresh less often"),
     ]
 
     def __init__(self, source, *, interval_s: float | None = None, tuner=None, policy: str | None = None,
-                 devices=None, start_with_list: bool = False, recorder=None, read_only: bool = False,
+                 devices=None, start_with_list: bool = False, read_only: bool = False,
                  driver_class=TerminalDriver) -> None:
         super().__init__(driver_class=driver_class)
         self.animation_level = "none"
-        self.source, self.devices, self.recorder = source, devices, recorder
+        self.source, self.devices = source, devices
         self.interval_s = interval_s or source.interval
         self.failure: BaseException | None = None
         self._draw_after = 0.0
-        self._make_feed = lambda: Feed(source.description, read_only, watch_settings=tuner is None)
+        self._make_feed = lambda: Feed(source.description, read_only, watch_settings=tuner is None,
+                                      tell=self.record_event)
+        self.tape = Tape(source, self.say) if isinstance(source, Replay) else None
+        self.record = RecordKey(source)
         self.feeds: dict[int, Feed] = {}
         self.stream = 0
         self.live = LiveScreen()
@@ -71,6 +85,7 @@ class BqltopApp(App[int]):
         self.tuner = TunerSide(self, tuner, policy)
         self.going = Going(self, devices)
         self.diagnosis = Diagnosis()
+        self.comparing = Comparing(self)
         self._start_with_list = start_with_list
 
     def get_default_screen(self) -> LiveScreen:
@@ -88,6 +103,8 @@ class BqltopApp(App[int]):
         for sample in self.watcher.drain():
             self.take(sample)
         # Under another screen nothing of the live view is seen: not worth drawing.
+        if self.tape is not None:
+            self.tape.look()
         if self.screen is self.live and time.monotonic() >= self._draw_after:
             self.draw_now()
 
@@ -108,11 +125,30 @@ class BqltopApp(App[int]):
             return
         if not self.feeds:
             self.stream = sample.stream
+        if self.tape is not None and self.tape.jumped(sample):
+            self._after_jump()
         self._feed_of(sample.stream).take(sample)
         self.tuner.take(sample)
+        self.comparing.take(sample)
         if sample.stream == self.stream:
             self.diagnosis.take(sample)
         self.going.take(sample)
+        self.say(self.record.take(sample))
+
+    def _after_jump(self) -> None:
+        """A replay has jumped: the charts show what came before the place it jumped to."""
+        before = self.tape.replay.preceding(self.live.view.span_s)
+        for stream, feed in self.feeds.items():
+            feed.refill(sample for sample in before if sample.stream == stream)
+
+    def say(self, text: str | None) -> None:
+        """One line for some seconds, in place of the key hints; None says nothing."""
+        if text:
+            self.live.say(text)
+
+    def record_event(self, event: Event) -> None:
+        """For the recording: an event that is not in the samples."""
+        self.record.event(event)
 
     def show_stream(self, stream: int) -> None:
         """Bring a device that is being watched to the screen."""
@@ -125,6 +161,7 @@ class BqltopApp(App[int]):
         """A device is not watched any more."""
         self.feeds.pop(stream, None)
         self.tuner.forget(stream)
+        self.comparing.forget(stream)
 
     def _place(self) -> tuple[int, int]:
         """Which of how many devices is shown."""
@@ -140,7 +177,8 @@ class BqltopApp(App[int]):
         started = time.monotonic()
         frame = self.feed.frame(self.interval_s)
         if frame is not None:
-            self.live.show(frame)
+            badges = (*(self.tape.badges if self.tape else ()), *self.record.badges)
+            self.live.show(frame, badges)
         ended = time.monotonic()
         self._draw_after = started + (ended - started) * DRAWING_SHARE
 
@@ -210,11 +248,39 @@ class BqltopApp(App[int]):
     def action_diagnostics(self) -> None:
         self.push_screen(DiagnosticsScreen())
 
+    def action_advice(self) -> None:
+        """What one might do about what is going on."""
+        frame = self.feed.frame(self.interval_s)
+        if frame is not None:
+            self.push_screen(AdviceScreen(frame))
+
+    def action_mark(self) -> None:
+        self.comparing.mark()
+
+    def action_compare(self) -> None:
+        self.comparing.show()
+
     def action_help(self) -> None:
         self.push_screen(HelpScreen())
 
+    def action_events(self) -> None:
+        self.push_screen(EventsScreen())
+
+    def action_record(self) -> None:
+        """Begin or end a recording."""
+        if self.tape is not None:
+            self.say("this is a recording already")
+            return
+        sample = self.feed.sample
+        self.say(self.record.toggle(sample.device.name if sample else "device"))
+        self.draw_now()
+
     def action_faster(self, steps: int) -> None:
-        """Another refresh rate, from the next sample on."""
+        """Another refresh rate, from the next sample on. A replay plays faster or slower."""
+        if self.tape is not None:
+            self.tape.faster(steps)
+            self.draw_now()
+            return
         nearest = min(range(len(INTERVALS_S)), key=lambda n: abs(INTERVALS_S[n] - self.interval_s))
         self.interval_s = INTERVALS_S[max(0, min(len(INTERVALS_S) - 1, nearest - steps))]
         self.source.interval = self.interval_s

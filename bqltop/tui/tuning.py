@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from bqltop.kernel.netns import NetnsError
@@ -266,6 +266,25 @@ class Tuning:
             return []
         self._set(message=change.sentence)
         return self._changed([change]) if change.changed else []
+
+    def try_out(self, assignments: Mapping[str, str], queue: int | None) -> list[Event]:
+        """Blocking: put what was advised on trial, all of it or nothing."""
+        if self.tuner is None:
+            return []
+        done: list[Change] = []
+        try:
+            for plan in self.tuner.plan(assignments, queue):
+                change = self.tuner.apply(plan, TRIAL_S)
+                if change.refused:
+                    raise BadValue(change.sentence)
+                done += [change] if change.changed else []
+        except (BadValue, OSError) as error:
+            for change in reversed(done):
+                self.tuner.undo(change)
+            self.load()
+            return [_event(f"not tried: {_words(error)}")]
+        self.load()
+        return self._changed(done) if done else [_event("not tried: that is what is set already")]
 
     def undo(self, all: bool = False, force: bool = False) -> list[Event]:
         """Blocking: take back the last change, or all."""

@@ -22,6 +22,8 @@ KEYS = (
     (",  .  [  ]", "look a second back, on; a minute back, on"),
     ("Tab", "the next device, when several are watched"),
     ("t", "tune: change a setting, see what it does, take it back"),
+    ("a", "what one might do about what is going on; a digit there puts it on trial"),
+    ("b  B", "b: measure A from now on; b again: B, and so to and fro; B: both side by side, and whether that is noise"),
     ("Ctrl-Z", "suspend; fg comes back, the time between is one long window, not a spike"),
     ("?, Esc", "open and close this page"),
 )

@@ -199,10 +199,11 @@ def _effect(state: State, width: int) -> list[Strip]:
     seconds = shown[0].seconds
     head = Line((left(" medians of", TITLE), palette.DIM), (right(f"{seconds[0]} s", VALUE), palette.DIM),
                 (right(f"{seconds[1]} s", VALUE), palette.DIM), (right("diff", PERCENT), palette.DIM))  # fmt: skip
-    return [*lines, head.strip(width), *(_figure(one, width) for one in shown)]
+    return [*lines, head.strip(width), *(effect_line(one, width) for one in shown)]
 
 
-def _figure(one: Effect, width: int) -> Strip:
+def effect_line(one: Effect, width: int) -> Strip:
+    """One figure: before, after, the difference, and whether that is more than noise."""
     show = _FORMATS.get(one.figure.unit, fmt.count)
     style = _verdict_style(one)
     percent = "-" if one.percent is None else f"{one.percent:+.0f} %"

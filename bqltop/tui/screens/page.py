@@ -1,0 +1,72 @@
+"""A page over the live screen that scrolls and is drawn anew while it is open."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.screen import ModalScreen
+from textual.strip import Strip
+
+from bqltop.tui.draw import head
+from bqltop.tui.screens.help import HelpKeys, HelpText
+
+EVERY_S = 0.5
+NARROWEST = 20
+
+
+class PageText(HelpText):
+    """The lines of the page it belongs to."""
+
+    def on_resize(self) -> None:
+        self.draw_lines()
+
+    def draw_lines(self) -> None:
+        width = self.scrollable_content_region.width
+        self._lines = self.screen.lines(width) if width >= NARROWEST else []
+        self.virtual_size = Size(width, len(self._lines))
+        self.refresh()
+
+
+class PageKeys(HelpKeys):
+    def render_line(self, y: int) -> Strip:
+        return head.keys(self.screen.HINTS, self.size.width)
+
+
+class PageScreen(ModalScreen):
+    """Subclasses make the ``lines``; ``HINTS`` are the keys at the bottom."""
+
+    HINTS: ClassVar[tuple[tuple[str, str], ...]] = (("Esc", "back"), ("↑ ↓", "scroll"))
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss", "back", priority=True),
+        Binding("down,j", "scroll(1)", "down"),
+        Binding("up,k", "scroll(-1)", "up"),
+        Binding("pagedown,space", "page(1)", "page down"),
+        Binding("pageup", "page(-1)", "page up"),
+    ]
+
+    def lines(self, width: int) -> list[Strip]:
+        """The whole page, ``width`` cells wide."""
+        raise NotImplementedError
+
+    def compose(self) -> ComposeResult:
+        yield PageText("text")
+        keys = PageKeys("help-keys")
+        keys.styles.dock, keys.styles.height = "bottom", 1
+        yield keys
+
+    def on_mount(self) -> None:
+        self.set_interval(EVERY_S, self.redraw)
+        self.redraw()
+
+    def redraw(self) -> None:
+        self.query_one(PageText).draw_lines()
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(PageText).scroll_relative(y=lines, animate=False)
+
+    def action_page(self, pages: int) -> None:
+        text = self.query_one(PageText)
+        text.scroll_relative(y=pages * max(1, text.size.height - 2), animate=False)

@@ -1,0 +1,141 @@
+"""The pages of advice and of A and B."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from conftest import FedApp
+from fake_source import FakeSource
+
+from bqltop.advice import Advice
+from bqltop.compare import Comparison
+from bqltop.tui.draw import advice as draw_advice
+from bqltop.tui.draw import compare as draw_compare
+from bqltop.tui.screens.advice import AdviceScreen
+from bqltop.tui.screens.compare import CompareScreen
+from bqltop.verdict import Verdict
+
+ADVICE = (
+    Advice("let 8 packets out at least", "it stops for each", "some wait", (("limit_min", "8"),), 3),
+    Advice("take it down", "that resets it", "traffic is cut", commands=("ip link set [red] down",)),
+)
+
+
+def text(lines) -> str:
+    return "\n".join(line.text for line in lines)
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_the_page_of_advice(width):
+    verdicts = (Verdict("per-packet", 2, "Queue 3 of [red] is slow.", "It costs."),)
+    lines = draw_advice.page(verdicts, ADVICE, None, width)
+    assert {line.cell_length for line in lines} == {width}
+    shown = " ".join(text(lines).split())
+    assert "Queue 3 of [red] is slow." in shown
+    assert "limit_min = 8 on queue 3" in shown
+    assert "ip link set [red] down" in shown
+
+
+def test_without_a_tuner_no_digit_is_offered_and_the_reason_is_given():
+    shown = text(draw_advice.page((), ADVICE, "not a live device", 80))
+    assert "not a live device" in shown
+    assert " 1" not in shown
+    assert "calls for no change" in text(draw_advice.page((), (), None, 80))
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_the_page_of_a_and_b(width):
+    comparison = Comparison()
+    assert "Nothing marked yet" in " ".join(text(draw_compare.page(comparison, None, width)).split())
+    fake = FakeSource("veth")
+    samples = list(fake.samples(170))
+    for sample, letter in ((samples[0], "A"), (samples[80], "B")):
+        assert comparison.mark(sample.monotonic_ns) == letter
+        for one in samples[0:80] if letter == "A" else samples[80:]:
+            comparison.add(one)
+    lines = draw_compare.page(comparison, None, width)
+    assert {line.cell_length for line in lines} == {width}
+    if width >= 80:
+        assert "packets/s" in text(lines)
+        assert "rank test" in " ".join(text(lines).split())
+
+
+async def test_keys_open_and_close_the_pages():
+    app = FedApp(FakeSource("veth"))
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.play(20)
+        await pilot.press("a")
+        assert isinstance(app.screen, AdviceScreen)
+        await pilot.press("1")  # nothing can be tuned in a test without a tuner
+        assert isinstance(app.screen, AdviceScreen)
+        await pilot.press("escape")
+        assert app.screen is app.live
+        await pilot.press("b")
+        assert app.comparing.shown.letter == "A"
+        app.play(30)
+        await pilot.press("b", "B")
+        assert isinstance(app.screen, CompareScreen)
+        await pilot.press("b")
+        assert app.comparing.shown.letter == "A"
+        await pilot.press("escape")
+        assert app.screen is app.live
+
+
+async def test_before_the_first_sample_the_keys_do_nothing():
+    app = FedApp(FakeSource("veth"))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("a", "b")
+        assert app.screen is app.live
+        assert app.comparing.shown.letter is None
+
+
+class FakeTuner:
+    """Takes plans and says what was asked of it."""
+
+    read_only = False
+
+    def __init__(self, refuse: str | None = None) -> None:
+        self.changes, self.undone, self.refuse = [], [], refuse
+
+    def plan(self, assignments, queue):
+        return [(knob, value, queue) for knob, value in assignments.items()]
+
+    def apply(self, plan, seconds):
+        change = FakeChange(plan, refused=plan[0] == self.refuse)
+        assert seconds > 0
+        if not change.refused:
+            self.changes.append(change)
+        return change
+
+    def undo(self, change):
+        self.changes.remove(change)
+        self.undone.append(change)
+
+    def knobs(self, queue):
+        return []
+
+
+class FakeChange:
+    changed = True
+
+    def __init__(self, plan, refused):
+        self.plan, self.refused = plan, refused
+        self.sentence = f"{plan[0]}: 0 -> {plan[1]}"
+
+
+@pytest.mark.parametrize(("refuse", "kept", "said"), [(None, 2, "you: "), ("b", 0, "not tried: b")])
+def test_advice_is_tried_whole_or_not_at_all(refuse, kept, said):
+    from bqltop.tui.tuning import Tuning
+
+    tuning = Tuning(lambda sample: None)
+    tuning.tuner = FakeTuner(refuse)
+    events = tuning.try_out({"a": "1", "b": "2"}, 0)
+    assert len(tuning.tuner.changes) == kept
+    assert all(event.text.startswith(said) for event in events)
+    assert events
+
+
+def test_advice_keeps_its_words_when_a_name_is_odd():
+    odd = replace(ADVICE[1], commands=("ip link set \x1b[31m down",))
+    assert "\x1b" not in text(draw_advice.page((), (odd,), None, 80))
