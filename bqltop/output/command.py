@@ -28,9 +28,7 @@ def address(text: str) -> tuple[str, int]:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``bqltop export``; the device's own are the caller's. An export has no screen: for whoever opens
-    the source it is as headless as ``--json``."""
-    parser.set_defaults(json=True, csv=False, text=False)
+    """Add the options of ``bqltop export``; the device's own are the caller's."""
     parser.add_argument("--prometheus", action="store_true", required=True,
                         help="metrics for Prometheus (docs/prometheus.md)")
     parser.add_argument("--listen", type=address, metavar="ADDRESS:PORT",

@@ -43,7 +43,12 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"bqltop: {error}", file=sys.stderr)
         return 2
     with replay:
-        return _lines(replay, arguments) if lines else _screen(replay)
+        return show(replay, arguments)
+
+
+def show(replay: Replay, arguments: argparse.Namespace) -> int:
+    """Its samples to the screen or to standard output; the exit status."""
+    return _lines(replay, arguments) if headless(arguments) else _screen(replay)
 
 
 def _lines(replay: Replay, arguments: argparse.Namespace) -> int:
