@@ -19,6 +19,8 @@ class Row:
     rates: Rates | None = None
     stopped: float | None = None
     watched: bool = False
+    peer_owner: str | None = None
+    """Whose namespace the peer is in, where that has no name of its own."""
 
     @property
     def place(self) -> str:
@@ -35,7 +37,7 @@ class Row:
         """Everything that a filter looks in."""
         device, peer = self.device, self.device.peer
         parts = (device.name, self.place, device.driver, device.kind, device.qdisc, device.oper_state,
-                 peer.name if peer else None, peer.netns if peer else None)  # fmt: skip
+                 peer.name if peer else None, peer.netns if peer else None, self.peer_owner)  # fmt: skip
         return " ".join(filter(None, parts)).casefold()
 
 
@@ -74,8 +76,11 @@ class DeviceTable:
 
     def take(self, roll: Roll) -> None:
         """A new look at all devices."""
+        unnamed = [device for device in roll.devices if device.namespace.path.startswith("/proc/")]
+        owners = {device.namespace.name: device.owner for device in unnamed if device.owner}
         self._all = [
-            Row(device, roll.rates.get(device.key), roll.stopped.get(device.key), device.key in roll.watched)
+            Row(device, roll.rates.get(device.key), roll.stopped.get(device.key), device.key in roll.watched,
+                owners.get(device.peer.netns) if device.peer else None)
             for device in roll.devices
         ]
         first_rates = bool(roll.rates) and self.selected is None

@@ -38,7 +38,9 @@ def _peer(row: Row) -> str:
     if peer is None:
         return "-"
     name = literal(peer.name) if peer.name else f"index {peer.ifindex}"
-    return name if peer.netns is None or peer.netns == row.device.namespace.name else f"{name}@{literal(peer.netns)}"
+    if peer.netns is None or peer.netns == row.device.namespace.name:
+        return name
+    return f"{name}@{literal(row.peer_owner or peer.netns)}"
 
 
 def _bql(row: Row) -> str:

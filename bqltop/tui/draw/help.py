@@ -12,7 +12,7 @@ KEYS = (
     ("q, Ctrl-C", "leave; everything bqltop attached is taken away again"),
     ("space", "stop drawing and go on; samples are taken all the while"),
     ("+  -", "refresh more often, less often"),
-    ("up, down", "select a queue: the chart then shows that one; Esc: all queues together"),
+    ("up, down", "select a queue: the chart then shows that one"),
     ("s", "sort the queues: by number, share stopped, inflight, packets/s"),
     ("z", "fold idle queues into one line, or show them all"),
     ("c", "another series first in the chart"),
@@ -20,17 +20,32 @@ KEYS = (
     ("x  X", "a longer, a shorter span of time in the chart (10 s to an hour)"),
     ("left, right", "look at the sample before, after: everything shows that moment; space: back to now"),
     (",  .  [  ]", "look a second back, on; a minute back, on"),
-    ("Tab", "the next device, when several are watched"),
+    ("l", "all devices of all namespaces; Enter there watches one, Esc comes back"),
+    ("p", "the other end of a veth, or the lower device; there again: back"),
+    ("n", "what the device is connected to: bridge or bond, ports, VLANs; Enter goes there"),
+    ("Esc", "all queues together; then: close a device opened by l, p or n, and back to where it was opened from"),
+    ("Tab, 1-9", "another device, when several are watched"),
+    ("d", "diagnostics: what bqltop itself costs, samples missed, probes in force, versions"),
     ("t", "tune: change a setting, see what it does, take it back"),
     ("a", "what one might do about what is going on; a digit there puts it on trial"),
     ("b  B", "b: measure A from now on; b again: B, and so to and fro; B: both side by side, and whether that is noise"),
     ("Ctrl-Z", "suspend; fg comes back, the time between is one long window, not a spike"),
     ("?, Esc", "open and close this page"),
 )
+LIST_KEYS = (
+    ("Enter", "watch the selected device"),
+    ("/", "filter: every word must be in the name, namespace, owner, driver, peer or state; Esc: no filter"),
+    ("s  r", "another order; the other way round"),
+    ("stopped", "share of eight looks at which one of its queues was stopped: an estimate (needs eBPF)"),
+    ("•  .", "is being watched; the namespace bqltop runs in"),
+)
 TUNING_KEYS = (
     ("up, down", "another knob; left, right: of all TX queues, of queue 0, of queue 1, ..."),
     ("+  -", "step the value; Enter or a digit: type one"),
     ("Enter", "apply; what can cut traffic asks once more and is on trial"),
+    ("<  >", "look at the event before, the next event"),
+    ("e", "all events, with a filter; w writes them to a file"),
+    ("r", "record everything to a file in this folder, until r again; bqltop replay shows it"),
     ("Tab", "apply on trial: it is taken back by itself unless k keeps it"),
     ("y", "copy the shell command that the change equals"),
     ("u  U", "take back the last change; all of this session"),
@@ -65,6 +80,7 @@ def page(width: int) -> list[Strip]:
     """All lines of the help, ``width`` cells wide."""
     lines: list[Strip] = []
     _pairs(lines, "keys", KEYS, width)
+    _pairs(lines, "in the list of devices", LIST_KEYS, width)
     _pairs(lines, "while tuning", TUNING_KEYS, width)
     _pairs(lines, "signs", SIGNS, width)
     for title, scope, ids in (

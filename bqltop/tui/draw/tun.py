@@ -43,18 +43,18 @@ def panel(frame: Frame, width: int, height: int) -> list[Strip]:
 
 def _line(holder: TunQueueSample, width: int, waiting: bool) -> Strip:
     name = f"{literal(holder.process)} [{holder.pid}]"
-    wide = width >= 64
-    line = Line((" " + left(name, min(28, max(10, width - (42 if wide else 28)))), palette.STRONG))
+    wide = width >= 68
+    line = Line((" " + left(name, min(28, max(10, width - (49 if wide else 28)))), palette.STRONG))
     state = STATES.get(holder.state)
     if state:
         line.add(f"  {state}", palette.LOSS)
     if not holder.attached:
-        line.add("  queue switched off", palette.NOTICE)
+        line.add("  switched off", palette.NOTICE)
     words = {True: ("takes packets", palette.RATE), False: ("takes none, yet some wait", palette.LOSS)}
     text, style = words.get(holder.takes, ("not known yet" if waiting else "nothing to take", palette.DIM))
     line.add(f"  {text}", style)
+    if not holder.certain:
+        line.add("  by name only", palette.FAINT)
     if holder.vhost or wide:
         line.add("  by vhost" if holder.vhost else "  by itself", palette.DIM)
-    if not holder.certain:
-        line.add("  (by name only)", palette.FAINT)
     return line.strip(width)

@@ -40,9 +40,11 @@ def page(name: str, found: Sequence[Neighbour], chosen: int, width: int, height:
         elif each.namespace.name:
             title += f"@{literal(each.namespace.name)}"
         line = Line((" ▸ " if number == chosen else "   ", palette.STRONG), (left(each.relation, 8), palette.TITLE))
-        line.add(cut(title, max(8, width - 52)), palette.STRONG if each.name and each.namespace else palette.FAINT)
+        room_for = max(24, width - 52)
+        line.add(cut(title, room_for), palette.STRONG if each.name and each.namespace else palette.FAINT)
         kind = f"{literal(each.kind)}, " if each.kind else ""
-        line.add(f"   {kind}{MEANINGS.get(each.relation, '')}", palette.DIM)
+        meaning = f"   {kind}{MEANINGS.get(each.relation, '')}"
+        line.add(cut(meaning, width - line.width - 1), palette.DIM)
         strip = line.strip(width)
         if number == chosen:
             strip = Strip([Segment(s.text, s.style + palette.CURSOR) for s in strip], width)

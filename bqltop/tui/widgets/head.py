@@ -10,9 +10,12 @@ from bqltop.tui.draw.line import Line, literal
 from bqltop.tui.frame import Frame, View
 from bqltop.tui.widgets.panel import Panel
 
+GOING = (("l", "devices"), ("p", "peer"), ("n", "neighbours"))
+"""Only where there are other devices to go to: not in a replay."""
 HINTS = (
-    ("?", "help"), ("q", "quit"), ("space", "pause"), ("t", "tune"), ("+ -", "rate"), ("s", "sort"),
+    ("?", "help"), ("q", "quit"), ("space", "pause"), ("t", "tune"), *GOING[:2], ("+ -", "rate"), ("s", "sort"),
     ("z", "idle queues"), ("c", "chart"), ("↑ ↓", "queue"), ("← →", "time"), ("x", "span"),
+    GOING[2], ("d", "diagnostics"),
 )
 SAID_S = 6.0
 
@@ -70,7 +73,8 @@ class Keys(Panel):
         if self._said:
             return [head.said(self._said, width)]
         several = (("Tab", "device"),) if view.device[1] > 1 else ()
-        hints = [(key, "go on" if key == "space" and view.paused else text) for key, text in (*several, *self.hints)]
+        here = self.hints if self.app.devices is not None else [hint for hint in self.hints if hint not in GOING]
+        hints = [(key, "go on" if key == "space" and view.paused else text) for key, text in (*several, *here)]
         return [head.keys(hints, width)]
 
 
