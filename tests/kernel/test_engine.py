@@ -7,7 +7,7 @@ import time
 
 import pytest
 from conftest import own_programs
-from looking import ip_counters, send_udp, wait_until
+from looking import ethtool_counters, ip_counters, send_udp, wait_until
 
 from bqltop.kernel.btf import Btf
 from bqltop.kernel.engine import CHUNK, DeviceGone, Engine
@@ -64,15 +64,13 @@ def test_packets_are_counted_on_the_queue_they_went_through(lab, engine_on):
     built = lab(queues=8, rules=0)
     engine = engine_on(built.sender, "veth")
     built.flood(0.3)
-    counted = packets(engine)
-    # The peer received them through the ring of the same number.
-    said = subprocess.run(
-        ["ip", "netns", "exec", built.receiver.netns, "ethtool", "-S", built.receiver.device],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    received = [int(line.split()[1]) for line in said.splitlines() if "xdp_packets" in line]
-    assert counted == received
-    assert min(counted) > 0
+
+    def received() -> list[int]:
+        """What the peer took out of the ring of the same number."""
+        return [number for name, number in ethtool_counters(built.receiver).items() if name.endswith("xdp_packets")]
+
+    assert wait_until(lambda: packets(engine) == received())
+    assert min(packets(engine)) > 0
     assert engine.strays() == 0
 
 
@@ -149,7 +147,7 @@ def test_a_stop_is_counted_once_however_often_it_is_looked_at(lab, engine_on):
         engine.snapshot()
     built.stop_flood()
     built.settle()
-    engine.snapshot()
+    assert wait_until(lambda: packets(engine) == [napi.work for napi in engine.napis()])
     (queue,) = engine.queues()
     (napi,) = engine.napis()
     # veth wakes its queue in a poll: there cannot be more stops than polls, and a full ring answers once a stop.
@@ -170,6 +168,7 @@ def test_time_goes_on_while_stopped_and_stands_still_when_not(lab, engine_on):
     assert wait_until(lambda: stopped() > 50_000_000)
     built.stop_flood()
     built.settle()
+    assert wait_until(lambda: stopped() and engine.queues()[0].state == 0)
     at_rest = stopped()
     time.sleep(0.05)
     assert stopped() == at_rest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import itertools
@@ -52,9 +53,8 @@ def programs_of(pid: int) -> set[int]:
     """Ids of the eBPF programs that a process holds."""
     found = set()
     for path in Path(f"/proc/{pid}/fdinfo").iterdir():
-        for line in path.read_text().splitlines():
-            if line.startswith("prog_id:"):
-                found.add(int(line.split()[1]))
+        with contextlib.suppress(FileNotFoundError):  # closed while we looked
+            found |= {int(line.split()[1]) for line in path.read_text().splitlines() if line.startswith("prog_id:")}
     return found
 
 
