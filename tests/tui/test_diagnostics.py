@@ -128,7 +128,7 @@ def test_each_holder_has_a_line_that_fits(width):
     assert {line.cell_length for line in lines} == {width}
     text = "\n".join(line.text for line in lines)
     if width >= 80:
-        for words in ("qemu-system-x86 [812]", "by vhost", "[red] [813]", "stopped", "takes none", "switched off",
+        for words in ("812 qemu-system-x86", "by vhost", "813 [red]", "stopped", "takes none", "switched off",
                       "by name only"):
             assert words in text
     assert tun.note(frame) == "ring = txqueuelen 500  tap vnet_hdr multi_queue"

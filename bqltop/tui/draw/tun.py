@@ -42,7 +42,7 @@ def panel(frame: Frame, width: int, height: int) -> list[Strip]:
 
 
 def _line(holder: TunQueueSample, width: int, waiting: bool) -> Strip:
-    name = f"{literal(holder.process)} [{holder.pid}]"
+    name = f"{holder.pid:>7} {literal(holder.process)}"
     wide = width >= 68
     line = Line((" " + left(name, min(28, max(10, width - (49 if wide else 28)))), palette.STRONG))
     state = STATES.get(holder.state)
@@ -50,7 +50,7 @@ def _line(holder: TunQueueSample, width: int, waiting: bool) -> Strip:
         line.add(f"  {state}", palette.LOSS)
     if not holder.attached:
         line.add("  switched off", palette.NOTICE)
-    words = {True: ("takes packets", palette.RATE), False: ("takes none, yet some wait", palette.LOSS)}
+    words = {True: ("takes packets", palette.RATE), False: ("takes none, yet some wait" if wide else "takes none", palette.LOSS)}
     text, style = words.get(holder.takes, ("not known yet" if waiting else "nothing to take", palette.DIM))
     line.add(f"  {text}", style)
     if not holder.certain:
