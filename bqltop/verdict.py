@@ -30,6 +30,9 @@ LOPSIDED = 0.9
 MOVING = 100
 """Packets per second below which shares of packets say nothing."""
 
+IFF_BACKPRESSURE = 0x0080
+"""A tun or tap that stops its queue when the ring is full (linux/if_tun.h)."""
+
 SEVERE, COSTLY, NOTABLE, CALM = 3, 2, 1, 0
 
 
@@ -157,6 +160,9 @@ def _stuck(window: Window, queues: Sequence[Seen], before) -> Iterable[Verdict]:
             continue
         # A packet that was sent just now and is still under way looks the same on a quiet queue.
         if not q.sample.stopped and not q.window.packets_per_s and window.seconds < 0.5:
+            continue
+        # Taken out of the ring and not yet completed: veth with tx-usecs holds the last completions back until it polls again.
+        if not q.sample.stopped and q.sample.inflight and q.sample.ring_used == 0:
             continue
         units = q.units if q.sample.inflight else "packets"
         yield Verdict(
@@ -323,6 +329,28 @@ def _no_backpressure(window: Window, queues: Sequence[Seen], before) -> Iterable
         )
 
 
+def _drops_at_the_ring(window: Window, queues: Sequence[Seen], before) -> Iterable[Verdict]:
+    """Packets lost below the qdisc: a driver that drops when its ring is full instead of stopping the queue."""
+    device, dropped = window.device, window.link.tx_dropped_per_s if window.link else 0.0
+    full = max((q for q in queues if q.ring_share is not None), key=lambda q: q.ring_share, default=None)
+    if device.driver not in ("tun", "veth") or not dropped or full is None or any(q.window.stops_driver_per_s for q in queues):
+        return
+    why, cure = "its driver does not stop the queue", "Newer kernels stop it, and packets wait in the qdisc instead."
+    if device.driver == "tun":
+        if device.tun_flags is None or device.tun_flags & IFF_BACKPRESSURE:
+            return
+        why = "backpressure is off"
+        cure = "Its owner can ask for it: IFF_BACKPRESSURE in TUNSETIFF (Linux 7.3 and later), with a qdisc on the device."
+    yield Verdict(
+        "ring-drops", COSTLY,
+        f"{device.name} drops at the ring: {why}. {fmt.rate(dropped)} packets/s find it full.",
+        f"The qdisc never sees them: it can neither hold nor choose. {cure}",
+        (("tx_dropped/s", fmt.rate(dropped)), ("ring", f"{fmt.count(full.sample.ring_used)}/{fmt.count(full.sample.ring_size)}"),
+         ("qdisc backlog", _backlog_text(window))),
+        full.index, "consumer", dropped,
+    )
+
+
 def _without_state(window: Window, queues: Sequence[Seen], before) -> Iterable[Verdict]:
     """No eBPF: what stops the queues cannot be seen. Say what can."""
     if any(q.sample.drv_xoff is not None for q in queues) or not queues:
@@ -347,7 +375,7 @@ def _without_state(window: Window, queues: Sequence[Seen], before) -> Iterable[V
 Rule = Callable[[Window, Sequence[Seen], Sequence[Window]], Iterable[Verdict]]
 _RULES: tuple[Rule, ...] = (
     _lost_wakeup, _stuck, _watchdog, _driver_stops, _bql_stops, _per_packet, _per_poll, _jumped, _imbalance,
-    _no_backpressure, _without_state,
+    _drops_at_the_ring, _no_backpressure, _without_state,
 )
 
 

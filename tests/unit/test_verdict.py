@@ -8,7 +8,7 @@ import pytest
 
 from bqltop.model import Device, NapiSample, Peer, Probe, QdiscSample, QueueSample, Sample, Unit
 from bqltop.verdict import judge
-from bqltop.window import NapiWindow, QdiscWindow, QueueWindow, Window
+from bqltop.window import LinkWindow, NapiWindow, QdiscWindow, QueueWindow, Window
 
 DEVICE = Device("veth0", 7, "veth", "veth", peer=Peer(2, "eth0"), tx_queues=1, flags=1, oper_state="UP", qdisc="pfifo")
 SEEN = {"drv_xoff": False, "stack_xoff": False, "frozen": False, "tx_timeouts": 0}
@@ -141,6 +141,35 @@ def test_a_packet_under_way_on_a_quiet_queue_is_not_stuck():
     pair = (queue(inflight=1514, limit=3000, unit=Unit.BYTES), rates(unit=Unit.BYTES, completed_per_s=0.0))
     assert "stuck" not in kinds(judge(window(pair, seconds=0.1)))
     assert "stuck" in kinds(judge(window(pair, seconds=1.0)))
+
+
+def test_completions_held_back_with_an_empty_ring_are_not_stuck():
+    quiet = queue(inflight=4, limit=31, unit=Unit.PACKETS, ring_size=256, ring_used=0)
+    still = rates(unit=Unit.PACKETS, completed_per_s=0.0)
+    assert kinds(judge(window((quiet, still), seconds=2.0))) == ["idle"]
+    assert "stuck" in kinds(judge(window((replace(quiet, ring_used=4), still), seconds=2.0)))
+    assert "stuck" in kinds(judge(window((replace(quiet, stack_xoff=True), still), seconds=2.0)))
+
+
+def drops(driver: str, tun_flags: int | None = None, **seen):
+    pair = (queue(ring_size=500, ring_used=499), rates(packets_per_s=400.0, drained_per_s=400.0, **seen))
+    device = replace(DEVICE, driver=driver, kind=driver, peer=None, tun_flags=tun_flags)
+    return judge(replace(window(pair, device=device), link=LinkWindow(400.0, 4e5, 1600.0, 0.0, 0.0)))
+
+
+def test_a_tun_without_backpressure_drops_at_the_ring():
+    first = drops("tun", 0x1001)[0]
+    assert first.kind == "ring-drops"
+    assert "drops at the ring: backpressure is off" in first.sentence
+    assert "IFF_BACKPRESSURE" in first.detail
+    assert ("ring", "499/500") in first.evidence
+
+
+def test_drops_at_the_ring_are_told_of_nobody_who_stops_the_queue():
+    assert "ring-drops" in kinds(drops("veth"))
+    assert "ring-drops" not in kinds(drops("veth", stops_driver_per_s=5.0))
+    assert "ring-drops" not in kinds(drops("tun", 0x1081))
+    assert "ring-drops" not in kinds(drops("virtio_net"))
 
 
 def test_the_watchdog_names_the_queue_and_does_not_clear_the_others():
