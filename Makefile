@@ -10,7 +10,7 @@ ARGS    ?=
 # Needed to run bqltop and its demo ...
 PACKAGES := python3 python3-venv python3-bpfcc iproute2 ethtool iptables iputils-ping procps kmod
 # ... and by the tests and screenshots: a terminal to drive, the tools to compare with, a font with braille.
-PACKAGES += tmux fonts-jetbrains-mono
+PACKAGES += tmux fonts-jetbrains-mono bpftool
 
 .PHONY: help setup packages demo test test-vm bench screenshots lint lock clean
 

@@ -131,7 +131,7 @@ class Module:
         self.programs: dict[str, int] = {}
         with _quiet_stderr() as said:
             try:
-                self._bpf = bcc().BPF(text=text, cflags=flags)
+                self._bpf = bcc().BPF(text=text.encode(), cflags=flags)
             except Exception as error:  # bcc raises bare Exception
                 raise BpfError(f"compiling an eBPF program failed: {_reason(said, error)}") from error
 
@@ -139,7 +139,7 @@ class Module:
         """Load a program; its file descriptor. ``kind`` is the name of bcc's constant of the program type."""
         with _quiet_stderr() as said:
             try:
-                function = self._bpf.load_func(name, getattr(bcc().BPF, kind))
+                function = self._bpf.load_func(name.encode(), getattr(bcc().BPF, kind))
             except Exception as error:
                 raise BpfError(f"the kernel refused the eBPF program {name}: {_reason(said, error)}") from error
         self.programs[name] = function.fd
@@ -153,7 +153,7 @@ class Module:
         """Attach a program to a raw tracepoint of the kernel."""
         self.load(name)
         try:
-            self._bpf.attach_raw_tracepoint(tp=tracepoint, fn_name=name)
+            self._bpf.attach_raw_tracepoint(tp=tracepoint.encode(), fn_name=name.encode())
         except Exception as error:
             raise BpfError(f"the kernel has no raw tracepoint {tracepoint}") from error
 
@@ -200,7 +200,7 @@ class Module:
 
     def memory(self, table: str) -> memoryview:
         """An array map that was made with BPF_F_MMAPABLE, as memory."""
-        found = self._bpf[table]
+        found = self._bpf[table.encode()]
         size = len(found) * ((ctypes.sizeof(found.Leaf) + 7) // 8 * 8)
         page = mmap.PAGESIZE
         mapped = mmap.mmap(found.map_fd, (size + page - 1) // page * page)
@@ -209,11 +209,11 @@ class Module:
 
     def leaf(self, table: str) -> type[ctypes.Structure]:
         """The ctypes structure of one entry of a map."""
-        return self._bpf[table].Leaf
+        return self._bpf[table.encode()].Leaf
 
     def table(self, name: str):
         """A map as bcc gives it."""
-        return self._bpf[name]
+        return self._bpf[name.encode()]
 
     def close(self) -> None:
         """Detach the programs and free the maps. Views handed out by ``memory`` must not be used any more."""

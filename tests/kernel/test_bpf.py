@@ -6,7 +6,7 @@ import os
 import random
 
 import pytest
-from conftest import own_programs
+from leftovers import own_programs
 
 from bqltop import histogram
 from bqltop.kernel import netns

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import own_programs
+from leftovers import own_programs
 from looking import ethtool_counters, ip_counters, send_udp, wait_until
 
 from bqltop.kernel.btf import Btf

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import PREFIX, marked_processes, namespaces
+from leftovers import PREFIX, marked_processes, namespaces
 
 from bqltop.lab import LabError, LabUnavailable, in_netns
 from bqltop.lab.scope import PREFIX_VARIABLE

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import PREFIX, marked_processes, namespaces
+from leftovers import PREFIX, marked_processes, namespaces
 from looking import ROOT, wait_until
 
 from bqltop.lab.scope import PREFIX_VARIABLE

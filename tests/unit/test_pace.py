@@ -1,0 +1,109 @@
+"""The instants of sampling, by a clock of the test's own."""
+
+import itertools
+
+import pytest
+
+from bqltop import pace
+
+
+class Clock:
+    """A monotonic clock that moves only when somebody waits or works."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(pace.time, "monotonic", clock.monotonic)
+    return clock
+
+
+def paced(clock, interval):
+    found = pace.Pace(interval)
+
+    def wait(seconds):
+        clock.now += seconds
+        return False
+
+    found._woken.wait = wait
+    return found
+
+
+def test_instants_are_an_interval_apart_and_the_first_is_now(clock):
+    found = []
+    for _ in itertools.islice(paced(clock, 0.5).instants(lambda: None), 4):
+        found.append(clock.now)
+    assert found == pytest.approx([100.0, 100.5, 101.0, 101.5])
+
+
+def test_the_pace_begins_when_the_work_of_the_first_instant_is_done(clock):
+    found = []
+    for _ in itertools.islice(paced(clock, 0.5).instants(lambda: None), 2):
+        found.append(clock.now)
+        clock.now += 2.0  # attaching takes a moment
+    assert found == pytest.approx([100.0, 102.5])
+
+
+def test_slow_work_makes_the_next_instant_late_and_does_not_shift_the_grid(clock):
+    instants = paced(clock, 0.5).instants(lambda: None)
+    next(instants)
+    next(instants)  # 100.5
+    clock.now += 0.7
+    assert next(instants) == pytest.approx(0.2e9)  # planned for 101.0, taken at 101.2
+    assert next(instants) == 0
+    assert clock.now == pytest.approx(101.5)
+
+
+def test_instants_that_cannot_be_kept_are_counted_not_made_up_for(clock):
+    kept = paced(clock, 0.1)
+    instants = kept.instants(lambda: None)
+    next(instants)
+    next(instants)
+    clock.now += 1.05  # eleven instants passed, the last of them is still to be had
+    next(instants)
+    assert kept.missed == 9
+    before = clock.now
+    next(instants)
+    assert clock.now - before == pytest.approx(0.05)
+
+
+def test_a_long_wait_has_a_tick_at_least_every_tenth_of_a_second(clock):
+    ticks = []
+    instants = paced(clock, 1.0).instants(lambda: ticks.append(clock.now))
+    next(instants)
+    next(instants)
+    assert len(ticks) >= 9
+    assert max(b - a for a, b in itertools.pairwise([100.0, *ticks, 101.0])) <= 0.1 + 1e-9
+
+
+def test_another_interval_takes_effect_with_the_next_instant(clock):
+    kept = paced(clock, 1.0)
+    instants = kept.instants(lambda: None)
+    next(instants)
+    next(instants)
+    kept.interval = 0.2
+    next(instants)
+    assert clock.now == pytest.approx(101.2)
+
+
+def test_stopping_ends_the_instants():
+    kept = pace.Pace(10.0)
+    instants = kept.instants(lambda: None)
+    next(instants)
+    kept.stop()
+    assert list(instants) == []
+
+
+def test_a_hurry_brings_the_next_instant_now_and_the_pace_begins_anew_with_it():
+    kept = pace.Pace(30.0)
+    instants = kept.instants(lambda: None)
+    next(instants)
+    kept.hurry()
+    assert next(instants) == 0
+    assert kept.missed == 0
