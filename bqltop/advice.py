@@ -70,12 +70,7 @@ def _driver_stops(verdict: Verdict, window: Window, queue: QueueSample | None) -
     elif device.kind is None:
         yield _shorter_ring(device, queue, "ring-tx", "the ring is the only bound on what waits below the qdisc")
     if device.kind == "veth":
-        yield Advice(
-            "let the other end poll in a kernel thread of its own",
-            "its NAPI then need not share a CPU with the sender or other softirqs",
-            "one more busy thread; more packets are handled at a time, so more of them wait in the ring meanwhile",
-            (("peer-threaded", "on"),),
-        )
+        yield _faster_poll()
     if device.qdisc in ("pfifo", "pfifo_fast", "bfifo"):
         yield Advice(
             "put a fair qdisc above the queue",
@@ -84,6 +79,29 @@ def _driver_stops(verdict: Verdict, window: Window, queue: QueueSample | None) -
             "packets that wait in the old qdisc are dropped; a little more CPU per packet",
             (("qdisc", "fq_codel"),),
         )
+
+
+def _ring_drops(verdict: Verdict, window: Window, queue: QueueSample | None) -> Iterable[Advice]:
+    device = window.device
+    if device.driver == "tun":
+        size = (queue.ring_size if queue else None) or device.tx_queue_len or 500
+        yield Advice(
+            f"make the ring longer: {2 * size} packets instead of {size}",
+            "a tun's ring is txqueuelen long; bursts that do not fit are lost, as long as its owner has not asked for backpressure",
+            "a longer wait where the qdisc cannot see it; no help where the reader is slower all the time",
+            (("txqueuelen", str(2 * size)),),
+        )
+    else:
+        yield _faster_poll()
+
+
+def _faster_poll() -> Advice:
+    return Advice(
+        "let the other end poll in a kernel thread of its own",
+        "its NAPI then need not share a CPU with the sender or other softirqs",
+        "one more busy thread; more packets are handled at a time, so more of them wait in the ring meanwhile",
+        (("peer-threaded", "on"),),
+    )
 
 
 def _hold_limit(queue: QueueSample, why: str) -> Advice:
@@ -231,6 +249,7 @@ _RULES: dict[str, Rule] = {
     "watchdog": _reset,
     "stuck": _stuck,
     "driver-stops": _driver_stops,
+    "ring-drops": _ring_drops,
     "bql-stops": _bql_stops,
     "per-packet": _per_packet,
     "per-poll": _per_poll,
