@@ -32,6 +32,11 @@ NESTS: dict[str, dict[str, int]] = {"fq_codel": FQ_CODEL, "codel": CODEL, "fq": 
 """Kinds whose options are attributes: parameter -> attribute number, each a u32."""
 PLAIN = frozenset({"noqueue", "pfifo_fast", "mq"})
 """Kinds without parameters."""
+RECREATED = frozenset({"sfq"})
+"""Kinds the kernel cannot change in place (no ``change`` in their Qdisc_ops): another of the kind replaces them."""
+_OWN_HANDLES = (0x7B510000, 0x7B520000)
+_CODEL_TIMES = {("fq_codel", 1), ("fq_codel", 3), ("fq_codel", 7), ("codel", 1), ("codel", 3)}
+_PIE_TIMES = {("pie", 1), ("pie", 3)}
 _STRUCT_BYTES = {"pfifo": 4, "bfifo": 4, "sfq": 20}
 
 
@@ -75,11 +80,14 @@ def root_qdisc(requests: Requests, ifindex: int) -> RootQdisc | None:
 
 
 def replace_root(requests: Requests, ifindex: int, kind: str, parameters: dict[str, int]) -> None:
-    """``tc qdisc replace dev X root KIND PARAMETERS``; parameters not named are the kind's own defaults.
+    """``tc qdisc replace dev X root KIND PARAMETERS``: parameters not named are the kind's own defaults, or stay as
+    they are where one of this kind is the root already.
 
     Raises ValueError for a parameter this kind does not have here.
     """
-    _replace(requests, ifindex, 0, kind, _encode(kind, parameters, b""))
+    now = root_qdisc(requests, ifindex) if kind in RECREATED else None
+    handle = other_handle(now.handle) if now is not None and now.kind == kind else 0
+    _replace(requests, ifindex, handle, kind, _encode(kind, parameters, b""))
 
 
 def change_root(requests: Requests, ifindex: int, parameters: dict[str, int]) -> None:
@@ -88,7 +96,14 @@ def change_root(requests: Requests, ifindex: int, parameters: dict[str, int]) ->
     now = root_qdisc(requests, ifindex)
     if now is None:
         raise ValueError("there is no root qdisc while the device is down")
-    _replace(requests, ifindex, now.handle, now.kind, _encode(now.kind, parameters, now.options))
+    handle = other_handle(now.handle) if now.kind in RECREATED else now.handle
+    _replace(requests, ifindex, handle, now.kind, _encode(now.kind, parameters, now.options))
+
+
+def other_handle(handle: int) -> int:
+    """A handle to make a qdisc under that is to replace one of its own kind: with the same handle, or none, the
+    kernel would try to change the one that is there (tc_modify_qdisc). Outside of what it hands out itself (8000:)."""
+    return _OWN_HANDLES[handle == _OWN_HANDLES[0]]
 
 
 def restore_root(requests: Requests, ifindex: int, old: RootQdisc) -> None:
@@ -103,7 +118,20 @@ def restore_root(requests: Requests, ifindex: int, old: RootQdisc) -> None:
         # in place, only what differs: some parameters (fq_codel's flows) are refused even when they stay the same
         present = set(pairs(now.options))
         options = b"".join(attr(kind, value) for kind, value in pairs(old.options) if (kind, value) not in present)
+    if old.kind in NESTS:
+        options = b"".join(attr(kind, _as_it_was(old.kind, kind, value)) for kind, value in pairs(options))
     _replace(requests, ifindex, old.handle, old.kind, options)
+
+
+def _as_it_was(kind: str, number: int, value: bytes) -> bytes:
+    """A parameter as it must be sent so that the kernel keeps what it has shown.
+
+    Times are kept in coarser units and rounded down twice, on the way in and on the way out: sent back as shown they
+    would shrink by a microsecond each time. codel counts in 1024 ns (codel_time_t), pie in ticks of 64 ns (psched).
+    """
+    if (kind, number) in _CODEL_TIMES or ((kind, number) in _PIE_TIMES and u32(value) * 1000 % 64):
+        return struct.pack("=I", min(u32(value) + 1, 0xFFFFFFFF))
+    return value
 
 
 def _replace(requests: Requests, ifindex: int, handle: int, kind: str, options: bytes) -> None:

@@ -129,7 +129,7 @@ class Access:
         return found + self._qdisc_knobs()
 
     def _qdisc_knobs(self) -> list[Knob]:
-        root = rtnl_set.root_qdisc(self._requests, self.identity.ifindex)
+        root = self.qdisc()
         return [qdisc_knob(root.kind, parameter) for parameter in root.parameters] if root else []
 
     def knob(self, id: str) -> Knob | None:
@@ -164,7 +164,7 @@ class Access:
         if knob.source is Source.FEATURE and all(feature.fixed for feature in self._features(knob).values()):
             raise LookupError("the driver has it fixed")
         if knob.source is Source.QDISC:
-            root = rtnl_set.root_qdisc(self._requests, self.identity.ifindex)
+            root = self.qdisc()
             if root and root.stuck:
                 raise LookupError(root.stuck)
 
@@ -212,7 +212,7 @@ class Access:
         return Reading(int(any(decisive)), mine)
 
     def _read_qdisc(self, knob: Knob) -> Reading:
-        root = rtnl_set.root_qdisc(self._requests, self.identity.ifindex)
+        root = self.qdisc()
         if root is None:
             raise LookupError("there is no qdisc while the device is down")
         raw = {"kind": root.kind, "handle": root.handle, "options": root.options.hex()}
@@ -249,12 +249,9 @@ class Access:
         else:
             self.write(knob, queue, old.value)
 
-    def qdisc_kind(self) -> str:
-        """Kind of the root qdisc. Raises OSError(ENODEV) while there is none."""
-        root = rtnl_set.root_qdisc(self._requests, self.identity.ifindex)
-        if root is None:
-            raise OSError(errno.ENODEV, "there is no qdisc while the device is down")
-        return root.kind
+    def qdisc(self) -> rtnl_set.RootQdisc | None:
+        """The root qdisc; None while the device is down."""
+        return rtnl_set.root_qdisc(self._requests, self.identity.ifindex)
 
     def limit(self, queue: int) -> int:
         """BQL's limit of a queue now."""

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from bqltop.kernel.rtnl_set import RECREATED
+
 Value = int | str
 """A number, 0 or 1 for a switch, text for a qdisc."""
 
@@ -247,7 +249,7 @@ def qdisc_knob(kind: str, parameter: str) -> Knob:
         unit = "bytes" if kind == "bfifo" else "packets"
     return Knob(
         f"qdisc-{parameter}", Source.QDISC_OPTION, parameter, f"{parameter} of the {kind} qdisc", unit,
-        kind=Kind.SWITCH if parameter == "ecn" else Kind.NUMBER,
+        kind=Kind.SWITCH if parameter == "ecn" else Kind.NUMBER, cuts=_SWAPS if kind in RECREATED else None,
     )  # fmt: skip
 
 

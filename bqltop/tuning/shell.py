@@ -21,9 +21,7 @@ def command(knob: Knob, device: str, ns: Namespace | None, value: Value, queue: 
     name = shlex.quote(device)
     if knob.source is Source.LINK:
         return _inside(ns, f"ip link set dev {name} txqueuelen {value}")
-    if knob.source is Source.QDISC:
-        return _inside(ns, f"tc qdisc replace dev {name} root {value}")
-    if knob.source is Source.QDISC_OPTION:
+    if knob.source in (Source.QDISC, Source.QDISC_OPTION):
         return _inside(ns, f"tc qdisc replace dev {name} root {value}")
     return _inside(ns, f"ethtool {ETHTOOL_OPTIONS[knob.source]} {name} {knob.name} {knob.show(value)}")
 
@@ -31,6 +29,11 @@ def command(knob: Knob, device: str, ns: Namespace | None, value: Value, queue: 
 def put_back_qdisc(device: str, ns: Namespace | None) -> str:
     """What brings back the root qdisc the kernel had chosen by itself."""
     return _inside(ns, f"tc qdisc del dev {shlex.quote(device)} root")
+
+
+def recreate_qdisc(device: str, ns: Namespace | None, value: Value, handle: int) -> str:
+    """For a root qdisc that cannot be changed in place: another of its kind, which takes another handle."""
+    return _inside(ns, f"tc qdisc replace dev {shlex.quote(device)} root handle {handle >> 16:x}: {value}")
 
 
 def _bql(knob: Knob, device: str, value: Value, queue: int | None) -> str:
@@ -41,7 +44,8 @@ def _bql(knob: Knob, device: str, value: Value, queue: int | None) -> str:
 
 
 def _inside(ns: Namespace | None, line: str, sysfs: bool = False) -> str:
-    """The line as it must be typed to reach a namespace: by its name, or by a path when it has none.
+    """The line as it must be typed to reach a namespace: by its name, or by a path when it has none. ``sysfs``: it
+    writes there.
 
     /sys shows the namespace it was mounted from; ``ip netns exec`` mounts it anew by itself, ``nsenter`` does not.
     """

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from bqltop.kernel import netns
 from bqltop.kernel.rtnl import Rtnl
+from bqltop.kernel.rtnl_set import RECREATED, other_handle
 from bqltop.model import Event, Namespace
 from bqltop.tuning import journal as journals
 from bqltop.tuning import shell
@@ -27,7 +28,7 @@ from bqltop.tuning.access import Access, Reading
 from bqltop.tuning.changes import Change, Plan, read_back_note, satisfied, span, warnings
 from bqltop.tuning.foreign import Foreign
 from bqltop.tuning.journal import Entry, Journal, JournalError, NoJournal
-from bqltop.tuning.knobs import PEER_KNOBS, BadValue, Kind, Knob, Setting, Source, Value, show_qdisc
+from bqltop.tuning.knobs import PEER_KNOBS, BadValue, Kind, Knob, Setting, Source, Value, parse_qdisc, show_qdisc
 
 READ_ONLY = "bqltop runs with --read-only"
 LIMITS = ("limit_min", "limit_max")
@@ -161,8 +162,14 @@ class Tuner:
             return ()
 
     def _command(self, end: Access, knob: Knob, value: Value, queue: int | None) -> str:
-        if knob.source is Source.QDISC_OPTION:
-            value = show_qdisc(end.qdisc_kind(), {knob.name: value})
+        if knob.source not in (Source.QDISC, Source.QDISC_OPTION):
+            return shell.command(knob, end.last_name, end.ns, value, queue)
+        root = end.qdisc()
+        fixed = root is not None and root.kind in RECREATED and root.handle
+        if knob.source is Source.QDISC_OPTION and root is not None:
+            value = show_qdisc(root.kind, (root.parameters if fixed else {}) | {knob.name: value})
+        if fixed and parse_qdisc(str(value))[0] == root.kind:
+            return shell.recreate_qdisc(end.last_name, end.ns, value, other_handle(root.handle))
         return shell.command(knob, end.last_name, end.ns, value, queue)
 
     # doing

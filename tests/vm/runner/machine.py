@@ -214,6 +214,11 @@ class Machine:
             arguments,
             "-device",
             "virtio-rng-pci",
+            # a card with rings and coalescing, on no wire: knobs that no virtual device has
+            "-netdev",
+            "hubport,id=card,hubid=0",
+            "-device",
+            "e1000e,netdev=card",
             "-serial",
             f"file:{work}/console",
             "-chardev",
