@@ -145,6 +145,7 @@ def _plain(value: float | None) -> str:
 FIGURES: tuple[Figure, ...] = (
     Figure("packets_per_s", "packets/s", +1, fmt.rate, _effect("packets")),
     Figure("rtt_avg_s", "round trip avg", -1, fmt.seconds, _trip(average)),
+    Figure("rtt_p50_s", "round trip p50", -1, fmt.seconds, _trip(lambda trips: quantile(trips, 0.50))),
     Figure("rtt_p99_s", "round trip p99", -1, fmt.seconds, _trip(lambda trips: quantile(trips, 0.99))),
     Figure("rtt_loss", "echoes lost", -1, fmt.share, _loss),
     Figure("qdisc_p50_s", "wait in qdisc p50", -1, fmt.seconds, _sojourn("qdisc_sojourn_histogram", 0.50)),

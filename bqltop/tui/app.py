@@ -24,6 +24,8 @@ from bqltop.tui.screens.diagnostics import DiagnosticsScreen
 from bqltop.tui.screens.events import EventsScreen
 from bqltop.tui.screens.help import HelpScreen
 from bqltop.tui.screens.live import LiveScreen
+from bqltop.tui.screens.sweep import SweepScreen
+from bqltop.tui.sweeping import Sweeping
 from bqltop.tui.tape import Tape
 from bqltop.tui.terminal import TerminalDriver
 from bqltop.tui.tuner_side import TunerSide
@@ -54,6 +56,7 @@ class BqltopApp(App[int]):
         Binding("t", "tune", "tune"),
         Binding("l", "list", "all devices"),
         Binding("p", "peer", "the other end"),
+        Binding("P", "both", "both ends side by side"),
         Binding("n", "neighbours", "neighbours"),
         Binding("d", "diagnostics", "diagnostics"),
         Binding("e", "events", "events"),
@@ -61,6 +64,7 @@ class BqltopApp(App[int]):
         Binding("a", "advice", "what to do"),
         Binding("b", "mark", "mark A or B"),
         Binding("B", "compare", "A and B side by side"),
+        Binding("S", "sweep", "try settings one after the other"),
         Binding("plus,equals_sign", "faster(1)", "refresh more often"),
         Binding("minus", "faster(-1)", "refresh less often"),
     ]
@@ -86,6 +90,7 @@ class BqltopApp(App[int]):
         self.going = Going(self, devices)
         self.diagnosis = Diagnosis()
         self.comparing = Comparing(self)
+        self.sweeping = Sweeping(self)
         self._start_with_list = start_with_list
 
     def get_default_screen(self) -> LiveScreen:
@@ -130,6 +135,7 @@ class BqltopApp(App[int]):
         self._feed_of(sample.stream).take(sample)
         self.tuner.take(sample)
         self.comparing.take(sample)
+        self.sweeping.take(sample)
         if sample.stream == self.stream:
             self.diagnosis.take(sample)
         self.going.take(sample)
@@ -185,7 +191,8 @@ class BqltopApp(App[int]):
     # -- leaving -------------------------------------------------------------------------------------------------
 
     def stop_watching(self) -> bool:
-        """End the watcher thread; True when it has ended."""
+        """End the watcher thread, and the sweep that lives on its samples; True when it has ended."""
+        self.sweeping.end()
         self.watcher.stop()
         return self.watcher.join(LONGEST_WAIT_S)
 
@@ -242,6 +249,12 @@ class BqltopApp(App[int]):
     async def action_peer(self) -> None:
         await self.going.peer()
 
+    async def action_both(self) -> None:
+        """The other end beside this one."""
+        if self.live.query("#side") and not self.live.query("BothEnds"):
+            await self.tuner.close()
+        await self.going.both()
+
     async def action_neighbours(self) -> None:
         await self.going.neighbours()
 
@@ -259,6 +272,9 @@ class BqltopApp(App[int]):
 
     def action_compare(self) -> None:
         self.comparing.show()
+
+    def action_sweep(self) -> None:
+        self.push_screen(SweepScreen(self.sweeping))
 
     def action_help(self) -> None:
         self.push_screen(HelpScreen())

@@ -10,10 +10,17 @@ from fake_source import FakeSource
 
 from bqltop.advice import Advice
 from bqltop.compare import Comparison
+from bqltop.sweep.figures import BY_ID, Measured
+from bqltop.sweep.plan import BadPlan
+from bqltop.sweep.result import Trial
+from bqltop.sweep.runner import Progress
 from bqltop.tui.draw import advice as draw_advice
 from bqltop.tui.draw import compare as draw_compare
+from bqltop.tui.draw import sweep as draw_sweep
 from bqltop.tui.screens.advice import AdviceScreen
 from bqltop.tui.screens.compare import CompareScreen
+from bqltop.tui.screens.sweep import SweepScreen
+from bqltop.tui.sweeping import State, parse
 from bqltop.verdict import Verdict
 
 ADVICE = (
@@ -139,3 +146,55 @@ def test_advice_is_tried_whole_or_not_at_all(refuse, kept, said):
 def test_advice_keeps_its_words_when_a_name_is_odd():
     odd = replace(ADVICE[1], commands=("ip link set \x1b[31m down",))
     assert "\x1b" not in text(draw_advice.page((), (odd,), None, 80))
+
+
+# the sweep
+
+
+@pytest.mark.parametrize("text", ["", "tx-usecs", "runs=x tx-usecs=1", "runs=0 tx-usecs=1", "a=1 drops>x", "seconds=5"])
+def test_what_is_no_sweep_is_refused(text):
+    with pytest.raises(BadPlan):
+        parse(text)
+
+
+def test_a_sweep_is_typed_in_one_line():
+    wish = parse("tx-usecs=0,50 limit_min=8 runs=2 seconds=0.5 probe=peer drops>1% rtt>50ms")
+    assert len(wish.plan.settings) == 3
+    assert (wish.plan.runs, wish.plan.seconds, wish.probe) == (2, 0.5, "peer")
+    assert [bound.what for bound in wish.bounds] == ["drops", "rtt"]
+
+
+def trials(plan):
+    rates = {setting: 1000.0 * (n + 1) for n, setting in enumerate(plan.settings)}
+    for run, setting in plan.order():
+        figures = dict.fromkeys(BY_ID) | {"packets_per_s": rates[setting], "ring_p50_s": 0.001}
+        yield Trial(setting, run, Measured(figures, {}))
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_the_page_of_the_sweep(width):
+    wish = parse("tx-usecs=0,50,100,200 limit_min=0,8")
+    made = tuple(trials(wish.plan))
+    states = [
+        State(), State(fault="[red] is wrong"), State(wish, running=True),
+        State(wish, True, Progress(2, 27, wish.plan.settings[1], 1, 100.0), made[:2]), State(wish, False, None, made),
+        State(wish, False, None, made[:3], stopped="a key was pressed", left=("tx-usecs stays 50",)),
+    ]  # fmt: skip
+    for state in states:
+        lines = draw_sweep.page(state, width)
+        assert {line.cell_length for line in lines} == {width}
+    done = " ".join(text(draw_sweep.page(states[4], width)).split())
+    assert "Recommended: tx-usecs=200 limit_min=8" in done
+    assert "[red] is wrong" in " ".join(text(draw_sweep.page(states[1], width)).split())
+
+
+async def test_the_sweep_says_why_it_cannot_begin():
+    app = FedApp(FakeSource("veth"))
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.play(5)
+        await pilot.press("S")
+        assert isinstance(app.screen, SweepScreen)
+        await pilot.press(*"nonsense", "enter")
+        assert "KNOB=VALUE" in app.sweeping.state.fault
+        await pilot.press("escape")
+        assert app.screen is app.live
