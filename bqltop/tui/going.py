@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,14 +13,19 @@ from bqltop.model import Namespace, Sample
 from bqltop.tui.screens.devices import DevicesScreen
 from bqltop.tui.screens.neighbours import NeighboursScreen
 from bqltop.tui.tabs import Tabs
+from bqltop.tui.widgets.both_ends import BothEnds
 
 if TYPE_CHECKING:
     from bqltop.discovery.neighbours import Neighbour
     from bqltop.tui.app import BqltopApp
+    from bqltop.tui.frame import Frame
 
 MOST = 9
 """Devices at once: as many as there are digits to choose one with."""
 OTHER_END = ("peer", "lower")
+WIDE = 150
+"""Columns from which both ends have room side by side."""
+SIDE = "side"
 
 
 @dataclass
@@ -28,6 +34,11 @@ class Opened(Message):
 
     stream: int | None
     why: str = ""
+
+
+def _other_end(found: Sequence[Neighbour]) -> Neighbour | None:
+    """The peer of a veth, else the lower device of an upper one."""
+    return next((each for relation in OTHER_END for each in found if each.relation == relation), None)
 
 
 class Going:
@@ -43,6 +54,8 @@ class Going:
         self._came_from: dict[int, int | None] = {}
         self._awaited: int | None = None
         self._asked_from: int | None = None
+        self._quietly = False
+        """What was asked for is to be watched, but not shown."""
         self.dropped: set[int] = set()
 
     # -- samples -------------------------------------------------------------------------------------------------
@@ -70,14 +83,19 @@ class Going:
         elif len(self._app.feeds) >= MOST:
             self.say(f"{MOST} devices are watched already: Esc closes one that was opened from here")
         else:
-            self._asked_from = came_from
-            self.devices.watch(where, ifindex, lambda stream, why: self._app.post_message(Opened(stream, why)))
+            self._watch(where, ifindex, came_from, quietly=False)
+
+    def _watch(self, where: Namespace, ifindex: int, came_from: int | None, quietly: bool) -> None:
+        self._asked_from, self._quietly = came_from, quietly
+        self.devices.watch(where, ifindex, lambda stream, why: self._app.post_message(Opened(stream, why)))
 
     def opened(self, message: Opened) -> None:
         if message.stream is None:
             self.say(message.why)
             return
         self._came_from[message.stream] = self._asked_from
+        if self._quietly:
+            return
         self._awaited = message.stream
         # Its first sample may have come before this message.
         if message.stream in self._app.feeds:
@@ -121,11 +139,37 @@ class Going:
             self.say("the other end cannot be shown: this is not a live run")
             return
         stream, found = await self._neighbours()
-        other = next((each for relation in OTHER_END for each in found if each.relation == relation), None)
+        other = _other_end(found)
         if other is None:
             self.say(f"{name} has no other end")
         else:
             self._go(other, stream)
+
+    async def both(self) -> None:
+        """The other end beside this one, or away again."""
+        live = self._app.live
+        if live.query(BothEnds):
+            await live.close_side()
+            return
+        if self.devices is None or self._app.size.width < WIDE:
+            where = "this is not a live run" if self.devices is None else f"it needs {WIDE} columns; p shows the other end"
+            self.say(f"no both ends side by side: {where}")
+            return
+        stream, found = await self._neighbours()
+        other = _other_end(found)
+        if other is None or other.namespace is None:
+            self.say(f"{self._name()} has no other end that can be watched from here")
+            return
+        if self.devices.stream_of(other.namespace, other.ifindex) is None:
+            self._watch(other.namespace, other.ifindex, stream, quietly=True)
+        await live.open_side(BothEnds(SIDE, lambda: self._frame_beside(stream, other)))
+        self._app.draw_now()
+
+    def _frame_beside(self, stream: int, other: Neighbour) -> Frame | None:
+        """The end that is not on the screen."""
+        there = self.devices.stream_of(other.namespace, other.ifindex)
+        feed = self._app.feeds.get(stream if self._app.stream == there else there)
+        return feed.frame(self._app.interval_s) if feed else None
 
     async def neighbours(self) -> None:
         """The menu of what the device is connected to."""

@@ -128,3 +128,48 @@ def test_the_menu_looks_like_this(snap_compare, size):
         await pilot.press("down")
 
     assert snap_compare(GoingApp(FakeDevices()), terminal_size=size, run_before=before)
+
+
+async def beside(app: GoingApp, pilot) -> None:
+    """Both ends on one screen."""
+    await started(app, pilot, [PEER])
+    await pilot.press("P")
+    await pilot.pause(0.2)
+    app.play(12, s1=FakeSource("packets", 4, name="eth0"))
+    await pilot.pause()
+
+
+async def test_both_ends_side_by_side_and_away_again():
+    app = GoingApp(FakeDevices())
+    async with app.run_test(size=(200, 50)) as pilot:
+        await beside(app, pilot)
+        assert app.stream == 0, "the other end is beside the one that is shown, not in its place"
+        assert "eth0" in app.live.query_one("#side").render_line(1).text
+        await pilot.press("2")
+        app.play(1)
+        await pilot.pause()
+        assert "veth0" in app.live.query_one("#side").render_line(1).text
+        await pilot.press("P")
+        await pilot.pause(0.2)
+        assert not app.live.query("#side")
+        await pilot.press("P", "t")
+        await pilot.pause(0.2)
+        assert len(app.live.query("#side")) == 1
+        await pilot.press("t")
+
+
+async def test_both_ends_need_room():
+    app = GoingApp(FakeDevices())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await started(app, pilot, [PEER])
+        await pilot.press("P")
+        await pilot.pause(0.2)
+        assert "150 columns" in said(app)
+        assert not app.live.query("#side")
+
+
+def test_both_ends_look_like_this(snap_compare):
+    async def before(pilot) -> None:
+        await beside(pilot.app, pilot)
+
+    assert snap_compare(GoingApp(FakeDevices()), terminal_size=(200, 50), run_before=before)

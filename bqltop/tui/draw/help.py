@@ -22,6 +22,7 @@ KEYS = (
     (",  .  [  ]", "look a second back, on; a minute back, on"),
     ("l", "all devices of all namespaces; Enter there watches one, Esc comes back"),
     ("p", "the other end of a veth, or the lower device; there again: back"),
+    ("P", "both ends of a veth side by side, in a window of 150 columns or more"),
     ("n", "what the device is connected to: bridge or bond, ports, VLANs; Enter goes there"),
     ("Esc", "all queues together; then: close a device opened by l, p or n, and back to where it was opened from"),
     ("Tab, 1-9", "another device, when several are watched"),

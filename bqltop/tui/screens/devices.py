@@ -35,7 +35,7 @@ class DevicesScreen(Screen):
         Binding("r", "reverse", "reverse"),
         Binding("escape", "back", "back"),
         Binding("l", "leave", "back"),
-        Binding("d,p,n,t,plus,minus,equals_sign,tab,shift+tab", "nothing", "", show=False),
+        Binding("d,p,P,n,t,a,b,B,e,S,plus,minus,equals_sign,tab,shift+tab", "nothing", "", show=False),
     ]
 
     def __init__(self, devices) -> None:

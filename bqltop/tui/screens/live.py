@@ -141,6 +141,7 @@ class LiveScreen(Screen):
 
     async def open_side(self, panel: Widget) -> None:
         """Mount ``panel`` (its id is "side") beside the live view, which goes on running."""
+        await self.query("#side").remove()
         await self.mount(panel)
         self._want(replace(self.wants, side=True))
 
