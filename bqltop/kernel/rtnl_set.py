@@ -18,7 +18,8 @@ _TCA_KIND, _TCA_OPTIONS = 1, 2
 _TC_H_ROOT, _TC_H_INGRESS = 0xFFFFFFFF, 0xFFFFFFF1
 
 FIFO = {"limit": 0}
-SFQ = {"quantum": 0, "perturb": 4, "limit": 8, "flows": 16}
+SFQ = {"quantum": 0, "perturb": 4, "limit": 8}
+"""Without flows: the kernel shows 128 there and makes 127 of it when told so (sfq_change clamps it to the limit)."""
 FQ_CODEL = {
     "limit": 2, "target": 1, "interval": 3, "ecn": 4, "flows": 5, "quantum": 6, "ce_threshold": 7, "memory_limit": 9,
 }  # fmt: skip
