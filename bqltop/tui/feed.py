@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from bqltop.eventlog import Detector, EventLog
 from bqltop.history import History
@@ -13,22 +13,24 @@ from bqltop.verdict import Verdict, judge
 from bqltop.window import Window, between
 
 SHOWN_EVENTS = 200
-JUDGE_EVERY_NS = 1_000_000_000
-"""A sentence that changes ten times a second cannot be read."""
-KEPT_WINDOWS = 5
+JUDGE_EVERY_NS = 500_000_000
+"""A sentence that changes ten times a second cannot be read; one that is older contradicts the table below it."""
+KEPT_WINDOWS = 10
 
 
 class Feed:
     """One device's samples: takes every one, also while drawing is paused, and makes the Frame of the newest state, or
-    of a moment in the past. ``watch_settings`` False leaves changed settings to the tuner, which sees them sooner."""
+    of a moment in the past. ``tell`` is told of events that others knew of (a recording wants them).
+    ``watch_settings`` False leaves changed settings to the tuner, which sees them sooner."""
 
-    def __init__(self, description: str = "", read_only: bool = False, watch_settings: bool = True) -> None:
+    def __init__(self, description: str = "", read_only: bool = False, watch_settings: bool = True,
+                 tell: Callable[[Event], object] = lambda event: None) -> None:
         self.history = History()
         self.log = EventLog()
         self.marks: list[int] = []
         """When something was changed (CLOCK_REALTIME, ns), for the chart."""
         self.taken = 0
-        self._description, self._read_only = description, read_only
+        self._description, self._read_only, self._tell = description, read_only, tell
         self._smoother = Smoother()
         self._detector = Detector(settings=watch_settings)
         self._sample: Sample | None = None
@@ -62,10 +64,17 @@ class Feed:
         if not sample.present or came_or_went:
             self._earlier.clear()
 
+    def refill(self, samples: Iterable[Sample]) -> None:
+        """Another past: that of the place in a recording to which a replay has jumped."""
+        self.history.clear()
+        for sample in samples:
+            self.history.add(sample)
+
     def note(self, events: Iterable[Event], marked: bool = False) -> None:
         """Add events that others know of (the tuner); ``marked`` ones stand on the chart's time axis too."""
-        events = list(events)
-        self.log.add(events)
+        events = self.log.add(events)
+        for event in events:
+            self._tell(event)
         if marked:
             self.marks.extend(event.time_ns for event in events)
 

@@ -24,7 +24,7 @@ SORTS = ("queue", "stopped", "inflight", "rate")
 class View:
     """What the user chose to see. ``selected`` is a queue's index; None is all queues together. ``zoom`` is an index into
     ZOOMS_S; ``cursor_ns`` the moment looked back at (Sample.monotonic_ns), None for now; ``device`` which of how many
-    devices this is."""
+    devices this is; ``badges`` what else the header must say (recording, replaying)."""
 
     sort: str = SORTS[0]
     fold_idle: bool = True
@@ -34,6 +34,7 @@ class View:
     zoom: int = DEFAULT_ZOOM
     cursor_ns: int | None = None
     device: tuple[int, int] = (1, 1)
+    badges: tuple[str, ...] = ()
 
     @property
     def span_s(self) -> float:

@@ -33,6 +33,9 @@ def run(app: BqltopApp) -> int:
         app.stop_watching()
         for sentence in app.tuner.end():
             print(f"bqltop: not taken back: {sentence}", file=sys.stderr)
+        recorded = app.record.end()
+        if recorded:
+            print(f"bqltop: {recorded}", file=sys.stderr)
     if app.failure is not None:
         _tell(app.failure)
         return 1

@@ -11,6 +11,7 @@ from test_live import text_of
 
 from bqltop.model import Device
 from bqltop.tui.arrange import Wants, arrange
+from bqltop.tui.draw import queues
 from bqltop.tui.draw import tabs as drawing
 from bqltop.tui.tabs import Entry, Tabs
 
@@ -117,18 +118,34 @@ async def test_a_device_that_goes_away_and_comes_back_has_no_rate_spike():
         assert 60_000 < window.queues[0].packets_per_s < 80_000
 
 
-@pytest.mark.parametrize("queues", [1, 8, 64, 256, 1024])
-async def test_any_number_of_queues_scrolls_sorts_and_folds(queues):
+@pytest.mark.parametrize("count", [1, 8, 64, 256, 1024])
+async def test_any_number_of_queues_scrolls_sorts_and_folds(count):
     app = GoingApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        app.play(15, s0=FakeSource("packets", queues))
+        app.play(15, s0=FakeSource("packets", count))
         await pilot.press("end", "s", "s", "s", "z", "home", "down", "pagedown")
         await pilot.pause()
         app.play(2)
         table = app.live.query_one("#queues")
         assert table.shown
         assert {line.cell_length for line in table._lines} == {80}
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        ([(0, 900.0), (1, 50.0), (2, 50.0)], "uneven: q0 has 90 % of the packets"),
+        ([(0, 10.0), (7, 700.0), (2, 0.0), (3, None)], "uneven: q7 has 99 % of the packets"),
+        ([(0, 700.0), (1, 300.0)], ""),
+        ([(0, 9.0), (1, 1.0)], ""),
+        ([(0, 5000.0)], ""),
+        ([(0, None), (1, None)], ""),
+        ([], ""),
+    ],
+)
+def test_one_queue_with_most_of_the_packets_is_marked(rates, said):
+    assert queues.imbalance(rates) == said
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda s: f"{s[0]}x{s[1]}")

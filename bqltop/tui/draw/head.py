@@ -61,6 +61,7 @@ def _device_items(frame: Frame, view: View, alone: bool) -> list[Item]:
         Item(f"txqlen {device.tx_queue_len}" if device.tx_queue_len is not None else "", dim, 10),
         Item(queues, dim, 8),
         Item(_paused(frame, view), palette.HEADER_NOTICE, 1, True),
+        *(Item(f" {badge} ", palette.HEADER_NOTICE, 1, True) for badge in view.badges),
         Item("read-only" if frame.read_only else "", palette.HEADER_DIM, 11, True),
     ]
     if alone:
@@ -123,7 +124,7 @@ def refresh_rate(interval_s: float) -> str:
 def _fit(items: Sequence[Item], width: int) -> Strip:
     """As many items as fit, by rank, two blanks apart; the ones of the right-hand side flush right."""
     items = [item for item in items if item.text]
-    kept, room = [], width - 1
+    kept, room = [], width - 2
     for item in sorted(items, key=lambda item: item.rank):
         needed = cell_len(item.text) + 2
         if needed <= room or not kept:

@@ -143,6 +143,24 @@ def row_strip(row: Row, placed: Sequence[Placed], width: int, selected: bool = F
     return strip
 
 
+LEAST_RATE = 100.0
+"""Packets per second of all queues together from which shares mean something."""
+UNEVEN_OF_TWO, UNEVEN = 0.8, 0.6
+"""The share of one queue from which the load is called uneven."""
+
+
+def imbalance(rates: Sequence[tuple[int, float | None]]) -> str:
+    """Which queue (index, packets/s) carries far more than its share, in a few words; empty where none does."""
+    known = [(rate, index) for index, rate in rates if rate]
+    total = sum(rate for rate, _ in known)
+    if len(rates) < 2 or total < LEAST_RATE:
+        return ""
+    highest, index = max(known)
+    if highest / total < (UNEVEN_OF_TWO if len(rates) == 2 else UNEVEN):
+        return ""
+    return f"uneven: q{index} has {highest / total * 100:.0f} % of the packets"
+
+
 def folded_strip(indices: Sequence[int], width: int) -> Strip:
     """The line that stands for idle queues."""
     text = f"  {len(indices)} idle queues: {ranges(indices)}"

@@ -56,6 +56,8 @@ class LiveScreen(Screen):
         Binding("right_square_bracket", "move_by(60)", "a minute on"),
         Binding("comma", "move_by(-1)", "a second back"),
         Binding("full_stop", "move_by(1)", "a second on"),
+        Binding("greater_than_sign", "event(1)", "next event"),
+        Binding("less_than_sign", "event(-1)", "event before"),
         Binding("down,j", "select(1)", "next queue"),
         Binding("up,k", "select(-1)", "previous queue"),
         Binding("pagedown", "select(10)", "page down"),
@@ -100,8 +102,10 @@ class LiveScreen(Screen):
 
     # -- drawing -------------------------------------------------------------------------------------------------
 
-    def show(self, frame: Frame) -> None:
-        """Draw ``frame``, unless the drawing is paused."""
+    def show(self, frame: Frame, badges: tuple[str, ...] = ()) -> None:
+        """Draw ``frame``, unless the drawing is paused. ``badges`` are for the header."""
+        if badges != self.view.badges:
+            self.view = replace(self.view, badges=badges)
         if self.view.paused and self._frame is not None:
             return
         self._frame = frame
@@ -153,7 +157,11 @@ class LiveScreen(Screen):
     # -- keys ----------------------------------------------------------------------------------------------------
 
     def action_pause(self) -> None:
-        """Stop or resume drawing; samples are taken all the while."""
+        """Stop or resume drawing; samples are taken all the while. A replay itself stops."""
+        if self.app.tape is not None:
+            self.app.tape.toggle()
+            self.app.draw_now()
+            return
         self._change(paused=not self.view.paused, cursor_ns=None)
         if not self.view.paused:
             self.app.draw_now()
@@ -173,16 +181,37 @@ class LiveScreen(Screen):
 
     def action_move(self, samples: int) -> None:
         """Look at the sample so many before or after the one shown; drawing is paused from then on."""
-        if self._frame is not None:
+        if self.app.tape is not None:
+            self.app.tape.step(samples)
+        elif self._frame is not None:
             here = self._frame.sample.monotonic_ns
             self._look_at(self._frame.history.neighbour(here, samples))
 
     def action_move_by(self, seconds: int) -> None:
         """Look at the sample so many seconds before or after the one shown."""
-        if self._frame is not None:
+        if self.app.tape is not None:
+            self.app.tape.by(seconds)
+        elif self._frame is not None:
             span = self._frame.history.span
             wanted = self._frame.sample.monotonic_ns + seconds * 10**9
             self._look_at(None if span is None else max(span[0], min(span[1], wanted)))
+
+    def action_event(self, direction: int) -> None:
+        """Look at the next moment at which something happened, or the one before."""
+        if self.app.tape is not None:
+            self.app.tape.event(direction)
+            return
+        frame = self._frame
+        if frame is None:
+            return
+        here = frame.sample.time_ns
+        log = self.app.feed.log
+        found = log.filter(start_ns=here + 1) if direction > 0 else log.filter(end_ns=here - 1)
+        if not found:
+            self.say(f"no event {'after' if direction > 0 else 'before'} this moment")
+            return
+        there = found[0 if direction > 0 else -1].time_ns
+        self._look_at(frame.sample.monotonic_ns + there - here)
 
     def _look_at(self, moment_ns: int | None) -> None:
         frame = None if moment_ns is None else self.app.feed.frame_at(moment_ns, self.app.interval_s)

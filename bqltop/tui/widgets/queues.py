@@ -42,7 +42,9 @@ class QueueTable(Panel):
         whole = f"{len(frame.sample.queues)}"
         if len(visible) < len(shown):
             whole = f"{self.scrolled + 1}-{self.scrolled + len(visible)} of {len(shown)}"
-        self._note = whole if view.sort == "queue" else f"{whole}, by {view.sort}"
+        sort = "" if view.sort == "queue" else f"by {view.sort}"
+        rates = [(queue.index, queue.packets_per_s) for queue in frame.window.queues] if frame.window else ()
+        self._note = ", ".join(filter(None, (queues.imbalance(rates), whole, sort)))
         return (lines + [blank(width)] * height)[:height]
 
     def note(self, frame: Frame, view: View) -> str:

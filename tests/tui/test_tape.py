@@ -1,0 +1,151 @@
+"""Recording from the screen, playing it again with the keys of a tape deck, and the page of events."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from fake_source import FakeSource
+from test_live import text_of
+
+from bqltop.recording.replay import Replay
+from bqltop.recording.writer import Recorder
+from bqltop.tui import BqltopApp
+from bqltop.tui.record import RecordKey, file_name
+from bqltop.tui.tape import _clock
+
+
+@pytest.fixture
+def recording(tmp_path) -> Path:
+    """Two minutes of a flooded veth, an event every 4.7 s."""
+    path = tmp_path / "two-minutes.jsonl.gz"
+    with Recorder(path) as recorder:
+        for count, sample in enumerate(FakeSource("veth").samples(1200)):
+            recorder.sample(sample)
+            if count % 300 == 299:
+                while recorder._waiting.qsize():
+                    pass
+    return path
+
+
+async def until(condition, seconds: float = 10.0) -> None:
+    for _ in range(int(seconds / 0.05)):
+        if condition():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("did not come true")
+
+
+async def test_r_records_to_a_file_of_its_own_and_ends_it(fed_app, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    app = fed_app("packets", 2)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app.play(5)
+        await pilot.press("r")
+        assert "recording to " in text_of(app)
+        app.play(30)
+        await pilot.pause()
+        assert " REC " in text_of(app)
+        await pilot.press("r")
+        assert "30 samples in " in text_of(app)
+        app.play(1)
+        assert " REC " not in text_of(app)
+    (file,) = tmp_path.glob("bqltop-veth0-*.jsonl.gz")
+    with Replay(file, speed=None) as replay:
+        assert len(list(replay.every())) == 30
+
+
+async def test_a_folder_that_cannot_be_written_is_one_line_and_no_exception(fed_app, tmp_path, monkeypatch):
+    app = fed_app()
+    app.record = RecordKey(app.source, tmp_path / "not there")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app.play(5)
+        await pilot.press("r")
+        assert "cannot record to" in text_of(app)
+        assert " REC " not in text_of(app)
+
+
+def test_file_names_hold_nothing_harmful():
+    assert file_name("../[red] x\n", "m") == "bqltop-..__red__x_-m.jsonl.gz"
+    assert "/" not in file_name("a/b", "m")
+
+
+async def test_a_replay_plays_stops_steps_and_seeks(recording):
+    app = BqltopApp(Replay(recording, speed=1.0, hold=True))
+    replay = app.source
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(lambda: "REPLAY" in text_of(app))
+        await pilot.press("space")
+        assert replay.paused
+        assert "PAUSED" in text_of(app)
+        here = replay.position
+        await pilot.press("right")
+        await until(lambda: replay.position == here + 1)
+        await pilot.press("right_square_bracket")
+        await until(lambda: "REPLAY 01:0" in text_of(app))
+        await until(lambda: app.feed.taken and "pkt/s" in text_of(app) and len(app.feed.history) > 100)
+        assert "14:04:2" in text_of(app)
+        await pilot.press("greater_than_sign")
+        await pilot.press("plus")
+        assert replay.speed == 2.0
+        assert "REPLAY 2x" in text_of(app)
+        await pilot.press(*["right_square_bracket"] * 3)
+        await until(lambda: replay.at_end)
+        await until(lambda: "END" in text_of(app))
+        await pilot.press("greater_than_sign")
+        assert "no event after this one" in text_of(app)
+        await pilot.press("r")
+        assert "this is a recording already" in text_of(app)
+        await pilot.press("left_square_bracket")
+        await until(lambda: "END" not in text_of(app))
+        replay.close()
+
+
+def test_places_on_a_tape():
+    assert [_clock(s * 10**9) for s in (0, 187, 3753)] == ["00:00", "03:07", "1:02:33"]
+
+
+async def test_events_are_listed_filtered_and_written(fed_app, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    app = fed_app("veth", 1)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        app.play(300)
+        await pilot.press("e")
+        await pilot.pause()
+        text = text_of(app)
+        assert "attached to veth0" in text
+        assert "qdisc replaced" in text
+        await pilot.press("slash", *"REPLACED")
+        await pilot.pause()
+        text = text_of(app)
+        assert "attached to veth0" not in text
+        assert "qdisc replaced" in text
+        await pilot.press("enter", "w")
+        assert "written to" in text_of(app)
+        (file,) = tmp_path.glob("bqltop-events-*.txt")
+        assert all("qdisc replaced" in line for line in file.read_text().splitlines())
+        await pilot.press("slash", "escape", "home", "down", "pagedown", "up", "end")
+        assert "attached" in text_of(app)
+        for size in ((1, 1), (20, 5), (200, 50)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+        await pilot.press("escape")
+        assert app.screen is app.live
+
+
+async def test_looking_at_the_next_and_the_last_event(fed_app):
+    app = fed_app("veth", 1)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app.play(300)
+        await pilot.press("less_than_sign")
+        assert "ago" in text_of(app)
+        first = app.live.view.cursor_ns
+        await pilot.press("less_than_sign")
+        assert app.live.view.cursor_ns < first
+        await pilot.press("greater_than_sign")
+        assert app.live.view.cursor_ns >= first - 10**8
