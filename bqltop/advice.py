@@ -87,7 +87,7 @@ def _ring_drops(verdict: Verdict, window: Window, queue: QueueSample | None) -> 
         size = (queue.ring_size if queue else None) or device.tx_queue_len or 500
         yield Advice(
             f"make the ring longer: {2 * size} packets instead of {size}",
-            "a tun's ring is txqueuelen long; bursts that do not fit are lost, as long as its owner has not asked for backpressure",
+            "a tun's ring is txqueuelen long; bursts that do not fit are lost unless its owner asked for backpressure",
             "a longer wait where the qdisc cannot see it; no help where the reader is slower all the time",
             (("txqueuelen", str(2 * size)),),
         )
