@@ -320,7 +320,7 @@ class Tuning:
             return []
         events = self._taken_back(self.tuner.tick())
         try:
-            foreign = self.tuner.poll_foreign()
+            foreign = self.tuner.poll_foreign(self._sample)
         except (OSError, NetnsError):
             return events  # the device is away: the samples say so
         if foreign:

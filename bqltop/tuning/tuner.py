@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from bqltop.kernel import netns
 from bqltop.kernel.rtnl import Rtnl
 from bqltop.kernel.rtnl_set import RECREATED, other_handle
-from bqltop.model import Event, Namespace
+from bqltop.model import Event, Namespace, Sample
 from bqltop.tuning import journal as journals
 from bqltop.tuning import shell
 from bqltop.tuning.access import Access, Reading
@@ -382,8 +382,9 @@ class Tuner:
 
     # others
 
-    def poll_foreign(self) -> list[Event]:
-        """Settings that somebody else changed since the last call; call it about once a second (0.4 ms, one queue).
+    def poll_foreign(self, sample: Sample | None = None) -> list[Event]:
+        """Settings that somebody else changed since the last call; call it about once a second (0.1 ms, one queue).
+        ``sample``: the device's newest, where there is one (see Foreign.poll).
 
         Our sockets keep a namespace alive: once nobody else has it they are closed, and this raises OSError(ENODEV).
         """
@@ -391,7 +392,7 @@ class Tuner:
             if netns.relocate(self.ns) is None:
                 self.close()
                 raise OSError(errno.ENODEV, "the network namespace is gone")
-            return self._foreign.poll()
+            return self._foreign.poll(sample)
 
     def left_behind(self) -> list[journals.Leftover]:
         """What dead runs of bqltop left changed on this device or its peer."""

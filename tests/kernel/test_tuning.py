@@ -13,6 +13,7 @@ import pytest
 from bqltop.kernel import netns as namespaces
 from bqltop.kernel.sysfs import HZ
 from bqltop.model import Namespace
+from bqltop.sampler import Sampler
 from bqltop.tuning.journal import Journal, NoJournal
 from bqltop.tuning.tuner import Tuner
 
@@ -315,6 +316,19 @@ def test_somebody_elses_changes_are_seen_within_a_second(ifb, veth_pair, tuner_o
     assert texts == {"somebody set tso: off -> on", "somebody set channels-tx: 2 -> 1",
                      "somebody set peer-napi_defer_hard_irqs: 0 -> 9"}  # fmt: skip
     assert tuner.poll_foreign() == veth.poll_foreign() == []
+
+
+def test_bql_settings_are_seen_in_a_sample_too_and_ours_are_no_news(ifb, tuner_of):
+    end = ifb(queues=2)
+    tuner = tuner_of(end)
+    with Sampler(end.device, end.netns, use_bpf=False) as sampler:
+        assert tuner.poll_foreign(sampler.sample()) == []
+        before = sampler.sample()
+        set_one(tuner, "limit_min", 9)
+        assert tuner.poll_foreign(before) == []
+        assert tuner.poll_foreign(sampler.sample()) == []
+        shell(end, f"echo 77 > {BQL.format(end.device, 1, 'limit_min')}")
+        assert [event.text for event in tuner.poll_foreign(sampler.sample())] == ["somebody set limit_min of queue 1: 9 -> 77"]
 
 
 def test_two_tuners_on_one_device_know_of_each_other(ifb, journal, tuner_of):
