@@ -41,7 +41,8 @@ class Entry:
 
     ``state``: intended (the outcome was never written), done, refused, undone, kept (on purpose), gone (the device
     is). ``undoes`` is the id of the change this one takes back. ``kept`` is None while it is not known. ``batch``
-    binds the queues of one change together.
+    binds the queues of one change together. ``via``: the device that was tuned, which for a ``peer-`` knob is not
+    ``device`` but its other end.
     """
 
     id: str
@@ -57,6 +58,7 @@ class Entry:
     old: Reading
     asked: Value
     batch: str
+    via: str
     undoes: str | None = None
     state: str = "intended"
     kept: Value | None = None
@@ -299,7 +301,7 @@ def _record(line: str) -> dict | None:
 def _intent(entry: Entry) -> dict[str, Any]:
     return {
         "event": "intent", "id": entry.id, "batch": entry.batch, "user": entry.user, "pid": entry.pid,
-        "started": entry.started, "device": entry.device, "netns": asdict(entry.ns),
+        "started": entry.started, "device": entry.device, "via": entry.via, "netns": asdict(entry.ns),
         "identity": asdict(entry.identity), "knob": entry.knob, "queue": entry.queue, "old": entry.old.value,
         "raw": entry.old.raw, "asked": entry.asked, "undoes": entry.undoes,
     }  # fmt: skip
@@ -307,7 +309,7 @@ def _intent(entry: Entry) -> dict[str, Any]:
 
 def _entry(record: dict[str, Any]) -> Entry:
     plain = {name: record[name] for name in ("id", "at", "user", "pid", "started", "device", "knob", "queue", "asked",
-                                             "batch", "undoes")}  # fmt: skip
+                                             "batch", "via", "undoes")}  # fmt: skip
     return Entry(ns=Namespace(**record["netns"]), identity=Identity(**record["identity"]),
                  old=Reading(record["old"], record["raw"]), **plain)  # fmt: skip
 

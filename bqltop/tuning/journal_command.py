@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     """0, or 2 when the journal cannot be read (raised as Fault)."""
     journal = Journal()
     try:
-        entries = [e for e in journal.entries() if arguments.device in (None, e.device)]
+        entries = [e for e in journal.entries() if arguments.device in (None, e.device, e.via)]
     except OSError as error:
         raise Fault(f"the journal {journal.path} cannot be read: {error.strerror}") from None
     if arguments.json:

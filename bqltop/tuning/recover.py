@@ -83,7 +83,7 @@ def _restore_at(end: Access, left: Leftover, journal: Journal, force: bool) -> R
         )  # fmt: skip
     id = journals.new_id()
     entry = Entry(id=id, at="", device=end.last_name, ns=end.ns, identity=end.identity, knob=knob.id, queue=first.queue,
-                  old=now, asked=first.old.value, batch=id, undoes=last.id, **journals.writer())  # fmt: skip
+                  old=now, asked=first.old.value, batch=id, via=last.via, undoes=last.id, **journals.writer())  # fmt: skip
     journal.intend([entry])
     try:
         end.restore(knob, first.queue, first.old)

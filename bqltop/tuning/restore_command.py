@@ -56,5 +56,5 @@ def _chosen(journal: Journal, arguments: argparse.Namespace) -> list[Leftover]:
         inode = netns.resolve(arguments.netns).inode
         lefts = [left for left in lefts if left.first.identity.netns_inode == inode]
     if arguments.device:
-        lefts = [left for left in lefts if arguments.device in {entry.device for entry in left.entries}]
+        lefts = [left for left in lefts if any(arguments.device in (e.device, e.via) for e in left.entries)]
     return lefts

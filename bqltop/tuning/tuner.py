@@ -19,16 +19,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 from bqltop.kernel import netns
-from bqltop.kernel.rtnl import Rtnl
 from bqltop.kernel.rtnl_set import RECREATED, other_handle
 from bqltop.model import Event, Namespace, Sample
 from bqltop.tuning import journal as journals
 from bqltop.tuning import shell
 from bqltop.tuning.access import Access, Reading
 from bqltop.tuning.changes import Change, Plan, read_back_note, satisfied, span, warnings
+from bqltop.tuning.ends import open_ends, words
 from bqltop.tuning.foreign import Foreign
 from bqltop.tuning.journal import Entry, Journal, JournalError, NoJournal
-from bqltop.tuning.knobs import PEER_KNOBS, BadValue, Kind, Knob, Setting, Source, Value, parse_qdisc, show_qdisc
+from bqltop.tuning.knobs import PEER_KNOBS, BadValue, Knob, Setting, Source, Value, parse_qdisc, show_qdisc
 
 READ_ONLY = "bqltop runs with --read-only"
 LIMITS = ("limit_min", "limit_max")
@@ -55,7 +55,7 @@ class Tuner:
         self._clock, self._step = clock, step
         self._lock = threading.RLock()
         self._closed = False
-        self.own, self.peer, self.peer_missing = _ends(device, self.ns, access)
+        self.own, self.peer, self.peer_missing = open_ends(device, self.ns, access)
         self._foreign = Foreign(self._ends(), self.ns)
 
     def close(self) -> None:
@@ -217,7 +217,8 @@ class Tuner:
         ids = [journals.new_id() for _ in plan.queues]
         return [
             Entry(id=ids[i], at="", device=end.last_name, ns=end.ns, identity=end.identity, knob=plan.knob.id, queue=queue,
-                  old=old[i], asked=plan.asked, batch=batch, undoes=undoes[i] if undoes else None, **who)
+                  old=old[i], asked=plan.asked, batch=batch, via=self.own.last_name,
+                  undoes=undoes[i] if undoes else None, **who)
             for i, queue in enumerate(plan.queues)
         ]  # fmt: skip
 
@@ -251,7 +252,7 @@ class Tuner:
             pending = self._pending(end, plan, kept)
             note = read_back_note(plan.knob, plan.asked, kept, pending)
         except (OSError, LookupError) as error:
-            note = f"written, but not read back: {_words(error)}"
+            note = f"written, but not read back: {words(error)}"
         self._step("after read back")
         complaint = self.journal.outcome(ids, "done", kept)
         self._step("after outcome")
@@ -271,7 +272,7 @@ class Tuner:
 
     def _refusal(self, plan: Plan, old: tuple[Reading, ...], error: Exception) -> Change:
         number = error.errno if isinstance(error, OSError) else None
-        return Change(plan, old, (), self._clock(), errno=number, text=_words(error))
+        return Change(plan, old, (), self._clock(), errno=number, text=words(error))
 
     # taking back
 
@@ -403,34 +404,8 @@ class Tuner:
         return [entry for end in self._ends() for entry in self.journal.others(end.identity)]
 
 
-def _ends(device: str, ns: Namespace, access) -> tuple[Access, Access | None, str | None]:
-    """Access to the device and to its veth peer, or why the peer is out of reach."""
-    with Rtnl(ns) as rtnl:
-        found = rtnl.device(device)
-        link = rtnl.link(device)
-        if found is None or link is None:
-            there = ", ".join(name for _, name in rtnl.devices()[:20])
-            raise OSError(errno.ENODEV, f'there is no device "{device}"; there are: {there}')
-        own = access(found.name, ns, found.driver)
-        if found.kind != "veth":
-            return own, None, None
-        where = rtnl.peer_namespace(link)
-        if found.peer is None or found.peer.name is None or where is None:
-            return own, None, "the peer's namespace cannot be reached from here"
-        try:
-            return own, access(found.peer.name, where, "veth"), None
-        except (OSError, netns.NetnsError) as error:
-            return own, None, f"the peer cannot be reached: {error}"
-
-
 def _single(queues: tuple[int | None, ...]) -> int | None:
     return queues[0] if len(queues) == 1 else None
-
-
-def _words(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    return str(error.args[0]) if error.args else str(error)
 
 
 @contextlib.contextmanager
@@ -443,6 +418,3 @@ def guarded(tuner: Tuner, policy: Callable[[], str | None]) -> Iterator[Tuner]:
 
     with on_exit(lambda: tuner.leave(policy())):
         yield tuner
-
-
-__all__ = ["BadValue", "Change", "Kind", "Plan", "Setting", "Tuner", "guarded"]

@@ -105,6 +105,19 @@ def test_a_qdisc_of_a_killed_run_comes_back_with_its_handle(veth_pair, tmp_path)
     assert subprocess.run(show, capture_output=True, text=True).stdout == before
 
 
+def test_a_change_at_the_peer_is_found_by_the_name_of_either_end(veth_pair, tmp_path, monkeypatch):
+    from bqltop import cli
+
+    pair, folder = veth_pair(napi_mode=False), str(tmp_path)
+    monkeypatch.setenv("BQLTOP_STATE_DIR", folder)
+    for name in (pair.sender.device, pair.receiver.device):
+        run_victim(pair.sender, folder, "peer-gro", "on", "at the end")
+        assert len(Journal(folder).left_behind()) == 1
+        assert cli.main(["restore", name]) == 0
+        assert Journal(folder).left_behind() == []
+        assert value_of(pair.receiver, folder, "gro") == (0,)
+
+
 def test_what_somebody_set_since_is_not_restored_unless_forced(ifb, tmp_path):
     end, folder = ifb(), str(tmp_path)
     run_victim(end, folder, "txqueuelen", "77", "at the end")

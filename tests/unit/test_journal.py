@@ -25,7 +25,7 @@ def journal(tmp_path):
 
 def entry(id="a", knob="limit_min", queue=0, old=0, asked=8, identity=HERE, undoes=None, raw=None, **who):
     return Entry(id=id, at="", device="veth0", ns=netns.current(), identity=identity, knob=knob, queue=queue,
-                 old=Reading(old, raw), asked=asked, batch="b", undoes=undoes, **({**DEAD, **who}))  # fmt: skip
+                 old=Reading(old, raw), asked=asked, batch="b", via="veth0", undoes=undoes, **({**DEAD, **who}))  # fmt: skip
 
 
 def state(journal, id="a"):
