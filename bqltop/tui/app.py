@@ -131,7 +131,7 @@ class BqltopApp(App[int]):
         if not self.feeds:
             self.stream = sample.stream
         if self.tape is not None and self.tape.jumped(sample):
-            self._after_jump()
+            self._after_jump(sample.monotonic_ns)
         self._feed_of(sample.stream).take(sample)
         self.tuner.take(sample)
         self.comparing.take(sample)
@@ -141,11 +141,12 @@ class BqltopApp(App[int]):
         self.going.take(sample)
         self.say(self.record.take(sample))
 
-    def _after_jump(self) -> None:
-        """A replay has jumped: the charts show what came before the place it jumped to."""
+    def _after_jump(self, there_ns: int) -> None:
+        """A replay has jumped: the charts show what came before the place it jumped to. The tape may have gone on
+        since: what is yet to be taken is left out."""
         before = self.tape.replay.preceding(self.live.view.span_s)
         for stream, feed in self.feeds.items():
-            feed.refill(sample for sample in before if sample.stream == stream)
+            feed.refill(s for s in before if s.stream == stream and s.monotonic_ns < there_ns)
 
     def say(self, text: str | None) -> None:
         """One line for some seconds, in place of the key hints; None says nothing."""

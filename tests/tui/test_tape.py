@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -21,15 +22,14 @@ def recording(tmp_path) -> Path:
     """Two minutes of a flooded veth, an event every 4.7 s."""
     path = tmp_path / "two-minutes.jsonl.gz"
     with Recorder(path) as recorder:
-        for count, sample in enumerate(FakeSource("veth").samples(1200)):
+        for sample in FakeSource("veth").samples(1200):
             recorder.sample(sample)
-            if count % 300 == 299:
-                while recorder._waiting.qsize():
-                    pass
+            while recorder._waiting.qsize() > 100:
+                time.sleep(0.01)
     return path
 
 
-async def until(condition, seconds: float = 10.0) -> None:
+async def until(condition, seconds: float = 20.0) -> None:
     for _ in range(int(seconds / 0.05)):
         if condition():
             return
@@ -81,6 +81,7 @@ async def test_a_replay_plays_stops_steps_and_seeks(recording):
         await pilot.press("space")
         assert replay.paused
         assert "PAUSED" in text_of(app)
+        await asyncio.sleep(0.3)  # a sample that was on its way when the key came
         here = replay.position
         await pilot.press("right")
         await until(lambda: replay.position == here + 1)
