@@ -29,6 +29,10 @@ class HelpText(ScrollView, can_focus=True):
         self._lines: list[Strip] = []
 
     def on_resize(self, event: events.Resize) -> None:
+        self.draw_lines()
+
+    def draw_lines(self) -> None:
+        """Other pages have their own. (Textual calls every class's on_resize: that one is not to be overridden.)"""
         width = self.scrollable_content_region.width
         self._lines = help.page(width) if width >= 20 else []
         self.virtual_size = Size(width, len(self._lines))

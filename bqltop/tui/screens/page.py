@@ -20,9 +20,6 @@ NARROWEST = 20
 class PageText(HelpText):
     """The lines of the page it belongs to."""
 
-    def on_resize(self) -> None:
-        self.draw_lines()
-
     def draw_lines(self) -> None:
         width = self.scrollable_content_region.width
         self._lines = self.screen.lines(width) if width >= NARROWEST else []
