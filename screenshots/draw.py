@@ -19,6 +19,8 @@ from shapes import with_shapes
 from bqltop.lab import Lab, LabSpec
 from bqltop.sampler import Sampler
 from bqltop.tui import BqltopApp
+from bqltop.tuning.journal import NoJournal
+from bqltop.tuning.tuner import Tuner
 
 HERE = Path(__file__).parent
 FONTS = "/usr/share/fonts/truetype/jetbrains-mono"
@@ -28,13 +30,16 @@ WATCHED_S = float(os.environ.get("WATCHED_S", "40"))
 
 @dataclass(frozen=True)
 class Shot:
-    """One picture: its name, the size of the terminal, the keys pressed before, the lab's load."""
+    """One picture: its name, the size of the terminal, the keys pressed before, the lab's load; what is pressed after another
+    ``then_s`` seconds."""
 
     name: str
     size: tuple[int, int]
     keys: tuple[str, ...] = ()
     load: dict = field(default_factory=dict)
     use_bpf: bool = True
+    then_s: float = 0.5
+    last_keys: tuple[str, ...] = ()
 
 
 ONE_FLOW = {"rules": 5000}
@@ -43,20 +48,25 @@ SHOTS = (
     Shot("live-80x24", (80, 24), (), ONE_FLOW),
     Shot("live-200x50", (200, 50), ("z",), {"queues": 8}),
     Shot("help", (120, 40), ("question_mark",), ONE_FLOW),
+    # a shorter qdisc, its effect, and the next knob about to be turned
+    Shot("tuning", (144, 45), ("t", *["down"] * 9, "5", "0", "enter"), ONE_FLOW, then_s=18, last_keys=("down", "plus")),
     Shot("no-ebpf", (100, 30), (), ONE_FLOW, False),
 )
 
 
 async def draw(shot: Shot, sampler: Sampler) -> str:
     """The SVG of one shot."""
-    app = BqltopApp(sampler)
+    app = BqltopApp(sampler, tuner=lambda sample: Tuner(sample.device.name, sampler.namespace, NoJournal()))
     async with app.run_test(size=shot.size) as pilot:
         await asyncio.sleep(WATCHED_S)
         await pilot.press(*shot.keys)
+        await asyncio.sleep(shot.then_s)
+        await pilot.press(*shot.last_keys)
         await asyncio.sleep(0.5)
         svg = with_shapes(app.export_screenshot(title="bqltop"))
         sampler.close()
         app.stop_watching()
+    app.tuner.end()
     return svg
 
 

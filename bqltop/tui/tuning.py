@@ -131,7 +131,7 @@ class Tuning:
         others = sorted({entry.pid for entry in self.tuner.others()})
         texts = [f"an earlier run left {text}" for text in left]
         texts += [f"another bqltop (process {pid}) has changed settings here" for pid in others]
-        return [_event(text) for text in texts]
+        return [self._event(text) for text in texts]
 
     def _still_there(self) -> bool:
         try:
@@ -282,9 +282,9 @@ class Tuning:
             for change in reversed(done):
                 self.tuner.undo(change)
             self.load()
-            return [_event(f"not tried: {_words(error)}")]
+            return [self._event(f"not tried: {_words(error)}")]
         self.load()
-        return self._changed(done) if done else [_event("not tried: that is what is set already")]
+        return self._changed(done) if done else [self._event("not tried: that is what is set already")]
 
     def undo(self, all: bool = False, force: bool = False) -> list[Event]:
         """Blocking: take back the last change, or all."""
@@ -312,7 +312,7 @@ class Tuning:
         self.load()
         self._lefts = [one.left for one in done if not one.ok]
         self._set(left_behind=tuple(map(describe, self._lefts)), message=done[-1].text)
-        return [_event(one.text) for one in done]
+        return [self._event(one.text) for one in done]
 
     def poll(self) -> list[Event]:
         """Blocking, about every second: trials whose time has come, and what somebody else has changed."""
@@ -332,7 +332,7 @@ class Tuning:
         now = self._sample.monotonic_ns if self._sample else 0
         self._mark, self._compared_ns = Mark(changes[-1], now), 0
         self._set(effects=(), effect_of=_short(changes[-1]))
-        return [_event(f"you: {change.sentence}") for change in changes]
+        return [self._event(f"you: {change.sentence}") for change in changes]
 
     def _taken_back(self, backs: list[Change]) -> list[Event]:
         if not backs:
@@ -340,6 +340,10 @@ class Tuning:
         self.load()
         self._quiet(message=backs[-1].sentence)
         return self._changed([back for back in backs if not back.refused] or backs[-1:])
+
+    def _event(self, text: str) -> Event:
+        """By the samples' clock, as all other events."""
+        return Event(self._sample.time_ns if self._sample else time.time_ns(), EVENT_KIND, text)
 
     # -- what it did ---------------------------------------------------------------------------------------------
 
@@ -374,10 +378,6 @@ class Tuning:
 
 def _short(change: Change) -> str:
     return change.sentence.split(";")[0]
-
-
-def _event(text: str) -> Event:
-    return Event(time.time_ns(), EVENT_KIND, text)
 
 
 def _words(error: Exception) -> str:

@@ -19,6 +19,7 @@ from bqltop.tuning.changes import span, subject
 from bqltop.tuning.knobs import KNOBS, PEER_KNOBS, Knob, Source, Value
 
 EVENT_KIND = "setting"
+QDISC = "qdisc"
 _ANNOUNCED = {Source.COALESCE: "coalesce", Source.RINGS: "rings", Source.CHANNELS: "channels", Source.FEATURE: "features"}
 _BQL_FIELDS = {"limit_min": "limit_min", "limit_max": "limit_max", "hold_time": "hold_time_ms",
                "stall_thrs": "stall_threshold_ms"}  # fmt: skip
@@ -72,7 +73,9 @@ class Foreign:
         """We have just set this: no news."""
         self._ours_ns = time.monotonic_ns()
         for watched in self._watched:
-            if watched.end is end:
+            if watched.end is end and knob.source in (Source.QDISC, Source.QDISC_OPTION):
+                watched.known.pop((QDISC, None), None)  # it is one object with all its parameters: look afresh
+            elif watched.end is end:
                 watched.known.update({(knob.id, queue): value for queue, value in zip(queues, values, strict=False)})
 
     def poll(self, sample: Sample | None = None) -> list[Event]:

@@ -187,12 +187,15 @@ def test_the_peer_in_its_own_namespace_is_reached(veth_pair, tuner_of):
 def test_parameters_of_the_qdisc_that_is_there(veth_pair, tuner_of):
     end = veth_pair(qdisc="pfifo limit 100").sender
     tuner = tuner_of(end)
+    tuner.poll_foreign()
     handle = shell(end, f"tc qdisc show dev {end.device} root").split()[2]
     assert tuner.setting("qdisc-limit").value == 100
     (plan,) = tuner.plan({"qdisc-limit": "7"})
     assert tuner.apply(plan).kept == (7,)
     assert shell(end, f"tc qdisc show dev {end.device} root").split()[2] == handle  # changed in place
+    assert tuner.poll_foreign() == []
     set_one(tuner, "qdisc", "bfifo limit 9000")
+    assert tuner.poll_foreign() == []
     tuner.undo_all()
     shown = shell(end, f"tc qdisc show dev {end.device} root")
     assert shown.split()[2] == handle

@@ -92,6 +92,23 @@ async def press(app, pilot, *keys):
     await pilot.pause()
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda s: f"{s[0]}x{s[1]}")
+def test_picture(snap_compare, tmp_path, size):
+    """A change whose effect is being measured, and another about to be made."""
+    app = TunedApp(tmp_path)
+
+    async def tune(pilot):
+        await pilot.pause()
+        app.play(200)
+        await app.look()
+        await press(app, pilot, "t", "8", "enter")
+        app.play(150)
+        await app.look()
+        await press(app, pilot, *["down"] * 4, "plus", "enter")
+
+    assert snap_compare(app, terminal_size=size, run_before=tune)
+
+
 async def test_t_opens_the_panel_beside_the_live_view_and_closes_it(opened):
     async with opened() as (app, pilot):
         text = text_of(app)
