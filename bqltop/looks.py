@@ -36,18 +36,24 @@ class Looks:
         self._memory: Memory | None = None
         self._nets: dict[int, int] = {}
         self._places: dict[Key, _Place] = {}
-        if use_bpf:
-            try:
-                available()
-                self._memory = Memory()
-                self._bits = StateBits.from_btf()
-                self._btf = Btf.vmlinux()
-            except (BpfError, BtfError):
-                self.close()
+        self._to_be_opened = use_bpf
+
+    def _open(self) -> None:
+        """At the first look, not before: it takes a fifth of a second, in which a screen can begin."""
+        self._to_be_opened = False
+        try:
+            available()
+            self._memory = Memory()
+            self._bits = StateBits.from_btf()
+            self._btf = Btf.vmlinux()
+        except (BpfError, BtfError):
+            self.close()
 
     def shares(self, devices: Iterable[Listed], rates: Mapping[Key, Rates]) -> dict[Key, float]:
         """Share of the looks of the next 50 ms at which some queue of the device was stopped. A device that sent nothing,
         has nothing waiting and was not stopped at the first look is not asked again; those are left out that do not fit."""
+        if self._to_be_opened:
+            self._open()
         if self._memory is None:
             return {}
         busy = [d for d in devices if d.qdisc not in (None, "noqueue") and d.up]
