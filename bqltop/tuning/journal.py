@@ -8,11 +8,13 @@ Record by record the format is in docs/tuning.md.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import itertools
 import json
 import os
 import pwd
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -28,6 +30,8 @@ FILE, LOCK = "journal.jsonl", "journal.lock"
 ROTATE_BYTES = 1 << 20
 """Above this size the journal is rewritten: what is still outstanding, and the newest records."""
 RECORDS_KEPT = 500
+LOCK_S = 3.0
+"""How long to wait for another process that writes."""
 OUTSTANDING = ("intended", "done")
 
 
@@ -161,7 +165,7 @@ class Journal:
         lines = "".join(json.dumps(stamp | record) + "\n" for record in records)
         try:
             os.makedirs(self.folder, mode=0o755, exist_ok=True)
-            with self._lock(fcntl.LOCK_EX):
+            with self._lock():
                 if self._size() > ROTATE_BYTES:
                     self._rotate()
                 self._write(lines.encode())
@@ -177,7 +181,7 @@ class Journal:
                 data = b"\n" + data  # the line before was torn by a crash: end it, so that ours can be read
             try:
                 if os.write(fd, data) != len(data):
-                    raise OSError(28, os.strerror(28))
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(fd)
             except OSError:
                 os.ftruncate(fd, size)
@@ -214,11 +218,20 @@ class Journal:
             return 0
 
     @contextlib.contextmanager
-    def _lock(self, how: int) -> Iterator[None]:
-        """A file of its own: the journal itself is replaced when it is rewritten."""
+    def _lock(self) -> Iterator[None]:
+        """A file of its own: the journal itself is replaced when it is rewritten. Raises OSError(EAGAIN) when another
+        process (stopped in the middle of a write?) does not let go."""
         fd = os.open(os.path.join(self.folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        deadline = time.monotonic() + LOCK_S
         try:
-            fcntl.flock(fd, how)
+            while True:
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise BlockingIOError(errno.EAGAIN, "another process holds its lock") from None
+                    time.sleep(0.005)
             yield
         finally:
             os.close(fd)

@@ -1,6 +1,7 @@
 """The journal: what it holds after every way a write can end, and who is told what was left behind."""
 
 import errno
+import fcntl
 import json
 import os
 import subprocess
@@ -165,6 +166,16 @@ def test_a_failed_write_leaves_no_half_line(journal, monkeypatch):
     with pytest.raises(JournalError, match="No space left"):
         journal.intend([entry("b")])
     assert Path(journal.path).read_bytes() == before
+
+
+def test_a_lock_that_is_not_let_go_is_one_sentence(journal, monkeypatch):
+    journal.intend([entry()])
+    monkeypatch.setattr(journals, "LOCK_S", 0.05)
+    with open(os.path.join(journal.folder, journals.LOCK)) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(JournalError, match="another process holds its lock"):
+            journal.intend([entry("b")])
+    journal.intend([entry("c")])
 
 
 def test_it_does_not_grow_for_ever_and_keeps_what_is_outstanding(journal, monkeypatch):
