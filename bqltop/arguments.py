@@ -36,6 +36,8 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     """What may be used to look at the device."""
     parser.add_argument("--no-bpf", action="store_true", help="only sysfs and netlink, no eBPF")
     parser.add_argument("--sojourn", action="store_true", help="time sampled packets in the qdisc and in the ring")
+    parser.add_argument("--completions", action="store_true",
+                        help="see each BQL completion by itself, by a hardware breakpoint (an exception each)")
     parser.add_argument("--probe", metavar="ADDRESS", help='ping this address through the device; "peer": a veth\'s other end')
 
 

@@ -15,18 +15,18 @@ from bqltop.model import Device, Namespace, NapiSample, Probe, QueueSample
 class Attachment:
     """Sources of one device's queues and NAPI instances. Without eBPF it says why in ``why_no_bpf`` and reads sysfs.
 
-    ``sojourn``: also sample packets for the time they wait. Raises DeviceGone from ``queues`` and ``tick`` when the
-    device is not the one any more.
+    ``sojourn``: also sample packets for the time they wait. ``completions``: see each by itself. Raises DeviceGone from
+    ``queues`` and ``tick`` when the device is not the one any more.
     """
 
-    def __init__(self, rtnl: Rtnl, device: Device, use_bpf: bool = True, sojourn: bool = False):
+    def __init__(self, rtnl: Rtnl, device: Device, use_bpf: bool = True, sojourn: bool = False, completions: bool = False):
         self.device, self.sojourn = device, sojourn
         self.engine: Engine | None = None
         self.why_no_bpf: str | None = None if use_bpf else "switched off by --no-bpf"
         self._files = sysfs.QueueFiles(rtnl.sysfs, device.name, sysfs.unit_of(device.driver)) if rtnl.sysfs else None
         if use_bpf:
             try:
-                self.engine = _engine(rtnl.namespace, device, self._shows_bql(rtnl), sojourn)
+                self.engine = _engine(rtnl.namespace, device, self._shows_bql(rtnl), sojourn, completions)
             except (bpf.BpfError, BtfError) as error:
                 self.why_no_bpf = str(error)
         self.bql = self.engine.bql if self.engine else bool(self._files and self._files.bql)
@@ -93,7 +93,7 @@ class Attachment:
     def probes(self) -> tuple[Probe, ...]:
         """What is in force, and for what is not, why."""
         if self.engine is None:
-            missing = ("snapshot", "transmit", "napi", "wake", "ring", "sojourn")
+            missing = ("snapshot", "transmit", "napi", "wake", "ring", "completions", "sojourn")
             return (
                 *(Probe(name, False, self.why_no_bpf) for name in missing),
                 Probe("netlink", True),
@@ -112,9 +112,9 @@ class Attachment:
                     stack.callback(source.close)
 
 
-def _engine(namespace: Namespace, device: Device, bql: bool, sojourn: bool) -> Engine:
+def _engine(namespace: Namespace, device: Device, bql: bool, sojourn: bool, completions: bool) -> Engine:
     bpf.available()
     usb = device.kind is None and target.is_usbnet(device.driver or "")
     with target.Memory() as memory:
         found = target.find(memory, namespace, device.ifindex, device.driver, usb)
-    return Engine(found, bql, sojourn)
+    return Engine(found, bql, sojourn, completions)

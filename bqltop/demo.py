@@ -79,6 +79,6 @@ def build_and_watch(arguments: argparse.Namespace) -> int:
             print(line, file=sys.stderr)
         lab.start_flood()
         place, bpf = (lab.sender.device, lab.sender.netns), not arguments.no_bpf
-        with Sampler(*place, use_bpf=bpf, sojourn=arguments.sojourn) as sampler:
+        with Sampler(*place, use_bpf=bpf, sojourn=arguments.sojourn, completions=arguments.completions) as sampler:
             start_probe(sampler, arguments)
             return watch.show(sampler, arguments)

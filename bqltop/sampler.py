@@ -42,8 +42,10 @@ class Sampler:
         use_bpf: bool = True,
         again: Callable[[], Namespace | None] | None = None,
         sojourn: bool = False,
+        completions: bool = False,
     ):
-        """``again`` finds the namespace anew after it was gone (a container that was started again)."""
+        """``again`` finds the namespace anew after it was gone (a container that was started again). ``completions``: see
+        each completion by itself, at the price of a debug exception each (kernel.completions)."""
         self.pace = Pace()
         self.stream = 0
         """Which of several devices of one run this is."""
@@ -53,7 +55,7 @@ class Sampler:
         """Started already; its figures go into the samples, and it is closed with the sampler."""
         self.account = False
         """Put the kernel's account of our programs into the samples, while somebody holds kernel.bpfstats.Statistics."""
-        self._use_bpf = use_bpf
+        self._use_bpf, self._completions = use_bpf, completions
         self._presence = Presence(device, _namespace(netns), again)
         self._attachment: Attachment | None = None
         self._epoch = -1
@@ -185,7 +187,7 @@ class Sampler:
     def _attach(self) -> None:
         """Open everything on the device: the first time, after it came back, or because it has changed."""
         self._detach()
-        self._attachment = Attachment(self._presence.rtnl, self.device, self._use_bpf, self.sojourn)
+        self._attachment = Attachment(self._presence.rtnl, self.device, self._use_bpf, self.sojourn, self._completions)
         self._epoch += 1
 
     def _detach(self) -> None:

@@ -85,7 +85,7 @@ def open_sampler(device: str, where: Namespace, arguments: argparse.Namespace) -
     """One device. Raises Fault, saying where the device is when it is elsewhere."""
     try:
         where_again = partial(again, arguments.netns, arguments.container)
-        sampler = Sampler(device, where, not arguments.no_bpf, where_again, arguments.sojourn)
+        sampler = Sampler(device, where, not arguments.no_bpf, where_again, arguments.sojourn, arguments.completions)
     except NoSuchDevice as error:
         elsewhere = hint(device)
         raise Fault(f"{error}; {elsewhere}" if elsewhere else str(error)) from None
@@ -109,7 +109,7 @@ def show_screen(recording: Source, many: Many, arguments: argparse.Namespace) ->
     from bqltop.tui.app import run as run_app
 
     def open_another(which: str | int, where: Namespace) -> Sampler:
-        return Sampler(which, where, not arguments.no_bpf, sojourn=arguments.sojourn)
+        return Sampler(which, where, not arguments.no_bpf, sojourn=arguments.sojourn, completions=arguments.completions)
 
     many.interval = arguments.interval or SCREEN_INTERVAL_S
     tuner = session.maker(arguments, partial(namespace_of, many))

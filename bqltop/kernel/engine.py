@@ -13,6 +13,7 @@ from typing import NamedTuple
 from bqltop.histogram import LINEAR_WORK_CELLS, LOG_LINEAR_CELLS
 from bqltop.kernel.bpf import BpfError, Module, read_program
 from bqltop.kernel.btf import Btf
+from bqltop.kernel.completions import Completions, completions_probe, second_argument
 from bqltop.kernel.sojourn import OFFSETS as SOJOURN_OFFSETS
 from bqltop.kernel.sojourn import SojournReading, Sojourns, arrival_of
 from bqltop.kernel.target import Ring, Target
@@ -127,22 +128,30 @@ class DeviceGone(BpfError):
 class Engine:
     """Programs for one target, attached. Raises BpfError when they cannot be compiled, loaded or attached.
 
-    ``sojourn``: also sample packets for the time they wait."""
+    ``sojourn``: also sample packets for the time they wait. ``completions``: see each completion by itself, where the
+    driver has BQL and the machine a breakpoint to spare."""
 
-    def __init__(self, target: Target, bql: bool, sojourn: bool = False):
+    def __init__(self, target: Target, bql: bool, sojourn: bool = False, completions: bool = False):
         self.target, self.bql = target, bql or target.bql
         self._with_sojourn = sojourn
         self._sojourns: Sojourns | None = None
+        self._completions, self._why_no_completions = _breakpoint() if completions and self.bql else (None, None)
         self.bits = StateBits.from_btf()
         self._layout = _QueueLayout()
-        self._module = Module(
-            read_program("common.h", "queues.h", *(("sojourn.c",) if sojourn else ()), "snapshot.c", "events.c", "wake.c"),
-            self._constants(),
-        )
+        sampling = ("sojourn.c",) if sojourn else ()
+        exact = ("complete.c",) if self._completions else ()
         try:
-            self._open()
+            self._module = Module(
+                read_program("common.h", "queues.h", *sampling, "snapshot.c", "events.c", "wake.c", *exact), self._constants()
+            )
+            try:
+                self._open()
+            except BaseException:
+                self._module.close()
+                raise
         except BaseException:
-            self._module.close()
+            if self._completions:
+                self._completions.close()
             raise
 
     def _constants(self) -> dict[str, int]:
@@ -173,6 +182,8 @@ class Engine:
             constants[name] = btf.constant("netdev_queue_state_t", f"__QUEUE_STATE_{name}")
         constants["SIZE_netdev_queue"] = btf.size("netdev_queue")
         constants["OFF_first_argument"] = _first_argument(btf)
+        if self._completions:
+            constants |= {"EVERY_COMPLETION": 1, "OFF_second_argument": second_argument(btf)}
         module, offsets = RING_OFFSETS[target.ring]
         if module:
             constants |= _offsets(Btf.module(module), offsets)
@@ -191,6 +202,8 @@ class Engine:
         self.wake = _attach_wake(module)
         if self._with_sojourn:
             self._sojourns = Sojourns(module, self.target, arrival_of(self.target, self.bql))
+        if self._completions:
+            self._completions.attach(module)
         self._snapshots = module.memory("snapshots")
         self._device = module.memory("device")
         self._cells = module.memory("cells")
@@ -269,6 +282,7 @@ class Engine:
             Probe("napi", True),
             Probe("wake", self.wake is not None, self.wake or NO_WAKE),
             Probe("ring", ring, None if ring else "this driver's ring is not known to bqltop"),
+            completions_probe(self.bql, self._completions, self._why_no_completions),
             self._sojourns.probe() if self._sojourns else Probe("sojourn", False, NO_SOJOURN),
         )
 
@@ -282,7 +296,17 @@ class Engine:
             view.release()
         if self._sojourns:
             self._sojourns.close()
+        if self._completions:
+            self._completions.close()
         self._module.close()
+
+
+def _breakpoint() -> tuple[Completions | None, str | None]:
+    """The breakpoint on completions, or why there is none."""
+    try:
+        return Completions(), None
+    except BpfError as error:
+        return None, str(error)
 
 
 def _attach_wake(module: Module) -> str | None:
