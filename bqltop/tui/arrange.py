@@ -47,7 +47,7 @@ def arrange(width: int, height: int, wants: Wants) -> dict[str, Region]:
             regions["side"] = Region(left, top, side, bottom - top)
         else:
             regions["verdict"] = Region(0, top, width, verdict)
-            table = min(wants.queues + 1, max(2, (bottom - top - verdict) // 4))
+            table = min(wants.queues + 2, max(3, (bottom - top - verdict) // 4))
             regions["queues"] = Region(0, top + verdict, width, table)
             start = top + verdict + table
             regions["side"] = Region(0, start, width, bottom - start)

@@ -40,7 +40,7 @@ class QueueTable(Panel):
         if folded:
             lines.append(queues.folded_strip(folded, width))
         whole = f"{len(frame.sample.queues)}"
-        if len(visible) < len(shown):
+        if 0 < len(visible) < len(shown):
             whole = f"{self.scrolled + 1}-{self.scrolled + len(visible)} of {len(shown)}"
         sort = "" if view.sort == "queue" else f"by {view.sort}"
         rates = [(queue.index, queue.packets_per_s) for queue in frame.window.queues] if frame.window else ()
