@@ -423,8 +423,10 @@ def _where_it_waits(q: Seen) -> str:
     above, below = q.window.qdisc_sojourn_p50_s, q.window.ring_sojourn_p50_s
     if below and above is not None:
         share = below / (above + below)
-        return (f"A packet waits {fmt.seconds(above)} in the qdisc and {fmt.seconds(below)} in the ring: "
-                f"{_percent(share)} of the wait is where the qdisc cannot see it.")
+        both = f"A packet waits {fmt.seconds(above)} in the qdisc and {fmt.seconds(below)} in the ring: "
+        if share < 0.5:
+            return f"{both}{_percent(1 - share)} of the wait is in the qdisc, which can schedule and drop."
+        return f"{both}{_percent(share)} of the wait is where the qdisc cannot see it."
     wait = below or q.dark_buffer_s
     return f"A packet waits {fmt.seconds(wait)} in the ring, where the qdisc cannot see it." if wait else ""
 

@@ -17,12 +17,16 @@ from pathlib import Path
 from shapes import with_shapes
 
 from bqltop.lab import Lab, LabSpec
+from bqltop.model import Sample
+from bqltop.recording.replay import Replay
 from bqltop.sampler import Sampler
+from bqltop.source import Source
 from bqltop.tui import BqltopApp
 from bqltop.tuning.journal import NoJournal
 from bqltop.tuning.tuner import Tuner
 
 HERE = Path(__file__).parent
+RECORDING = HERE.parent / "bqltop" / "data" / "veth-bql.jsonl.gz"
 FONTS = "/usr/share/fonts/truetype/jetbrains-mono"
 WATCHED_S = float(os.environ.get("WATCHED_S", "40"))
 """How long the application has watched before the first shot: the chart needs something to show."""
@@ -31,13 +35,15 @@ WATCHED_S = float(os.environ.get("WATCHED_S", "40"))
 @dataclass(frozen=True)
 class Shot:
     """One picture: its name, the size of the terminal, the keys pressed before, the lab's load; what is pressed after another
-    ``then_s`` seconds."""
+    ``then_s`` seconds. ``replay_at_s``: not the lab but this place of the recording that the package ships (no released
+    kernel has BQL in veth)."""
 
     name: str
     size: tuple[int, int]
     keys: tuple[str, ...] = ()
     load: dict = field(default_factory=dict)
     use_bpf: bool = True
+    replay_at_s: float | None = None
     then_s: float = 0.5
     last_keys: tuple[str, ...] = ()
 
@@ -50,21 +56,27 @@ SHOTS = (
     Shot("help", (120, 40), ("question_mark",), ONE_FLOW),
     # a shorter qdisc, its effect, and the next knob about to be turned
     Shot("tuning", (144, 45), ("t", *["down"] * 9, "5", "0", "enter"), ONE_FLOW, then_s=18, last_keys=("down", "plus")),
+    Shot("bql", (120, 40), replay_at_s=62.0),
     Shot("no-ebpf", (100, 30), (), ONE_FLOW, False),
 )
 
 
-async def draw(shot: Shot, sampler: Sampler) -> str:
+async def draw(shot: Shot, source: Source, watched_s: float = WATCHED_S) -> str:
     """The SVG of one shot."""
-    app = BqltopApp(sampler, tuner=lambda sample: Tuner(sample.device.name, sampler.namespace, NoJournal()))
+    tuner = None
+    if isinstance(source, Sampler):
+        def tuner(sample: Sample) -> Tuner:
+            return Tuner(sample.device.name, source.namespace, NoJournal())
+
+    app = BqltopApp(source, tuner=tuner)
     async with app.run_test(size=shot.size) as pilot:
-        await asyncio.sleep(WATCHED_S)
+        await asyncio.sleep(watched_s)
         await pilot.press(*shot.keys)
         await asyncio.sleep(shot.then_s)
         await pilot.press(*shot.last_keys)
         await asyncio.sleep(0.5)
         svg = with_shapes(app.export_screenshot(title="bqltop"))
-        sampler.close()
+        source.close()
         app.stop_watching()
     app.tuner.end()
     return svg
@@ -79,16 +91,30 @@ def to_png(svg: str, path: Path) -> None:
     path.write_bytes(bytes(png))
 
 
+def replayed(shot: Shot) -> str:
+    """One shot of the shipped recording."""
+    with Replay(RECORDING, hold=True) as replay:
+        replay.seek_by(shot.replay_at_s)
+        return asyncio.run(draw(shot, replay, 3.0))
+
+
+def keep(shot: Shot, svg: str) -> None:
+    (HERE / f"{shot.name}.svg").write_text(svg)
+    to_png(svg, HERE / f"{shot.name}.png")
+    print(f"screenshots/{shot.name}.svg and .png")
+
+
 def main(names: list[str]) -> int:
     wanted = [shot for shot in SHOTS if not names or shot.name in names]
     for shot in wanted:
+        if shot.replay_at_s is not None:
+            keep(shot, replayed(shot))
+            continue
         with Lab(LabSpec(**shot.load)) as lab:
             lab.start_flood()
             with Sampler(lab.sender.device, lab.sender.netns, use_bpf=shot.use_bpf) as sampler:
                 svg = asyncio.run(draw(shot, sampler))
-        (HERE / f"{shot.name}.svg").write_text(svg)
-        to_png(svg, HERE / f"{shot.name}.png")
-        print(f"screenshots/{shot.name}.svg and .png")
+        keep(shot, svg)
     return 0
 
 

@@ -130,9 +130,10 @@ class BqltopApp(App[int]):
             return
         if not self.feeds:
             self.stream = sample.stream
+        feed = self._feed_of(sample.stream)
         if self.tape is not None and self.tape.jumped(sample):
             self._after_jump(sample.monotonic_ns)
-        self._feed_of(sample.stream).take(sample)
+        feed.take(sample)
         self.tuner.take(sample)
         self.comparing.take(sample)
         self.sweeping.take(sample)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from bqltop.model import Sample
 from bqltop.recording.replay import JUMP_EPOCH, MAX_SPEED, Replay
 
+BADGE = "REPLAY"
 SPEEDS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, MAX_SPEED)
 
 
@@ -60,7 +61,7 @@ class Tape:
         start, end = self.replay.span
         here = self.replay.times[max(0, self.replay.position)]
         speed = "" if self.replay.speed in (None, 1.0) else f" {self.replay.speed:g}x"
-        place = f"REPLAY{speed} {_clock(here - start)}/{_clock(end - start)}"
+        place = f"{BADGE}{speed} {_clock(here - start)}/{_clock(end - start)}"
         state = "END" if self.replay.at_end else "PAUSED" if self.replay.paused else ""
         return (place, state) if state else (place,)
 

@@ -105,6 +105,15 @@ async def test_a_replay_plays_stops_steps_and_seeks(recording):
         replay.close()
 
 
+async def test_a_replay_that_begins_in_the_middle_has_a_past_on_its_chart(recording):
+    replay = Replay(recording, speed=1.0, hold=True)
+    replay.seek_by(70)
+    app = BqltopApp(replay)
+    async with app.run_test(size=(120, 40)):
+        await until(lambda: len(app.feed.history) > 500)
+        replay.close()
+
+
 def test_places_on_a_tape():
     assert [_clock(s * 10**9) for s in (0, 187, 3753)] == ["00:00", "03:07", "1:02:33"]
 

@@ -65,7 +65,9 @@ def test_measured_sojourn_times_replace_the_estimate():
     sample, seen = FLOODED
     seen = replace(seen, qdisc_sojourn_p50_s=0.0002, ring_sojourn_p50_s=0.0031)
     detail = judge(window((sample, seen)))[0].detail
-    assert "200 us in the qdisc and 3.1 ms in the ring: 94 % of the wait" in detail
+    assert "200 us in the qdisc and 3.1 ms in the ring: 94 % of the wait is where the qdisc cannot see it" in detail
+    seen = replace(seen, qdisc_sojourn_p50_s=0.15)
+    assert "98 % of the wait is in the qdisc, which can schedule" in judge(window((sample, seen)))[0].detail
 
 
 def test_the_mean_occupancy_of_the_ring_counts_where_the_caller_knows_it():

@@ -8,6 +8,7 @@ from bqltop.tui.arrange import LEAST
 from bqltop.tui.draw import head, palette
 from bqltop.tui.draw.line import Line, literal
 from bqltop.tui.frame import Frame, View
+from bqltop.tui.tape import BADGE as TAPE_BADGE
 from bqltop.tui.widgets.panel import Panel
 
 GOING = (("l", "devices"), ("p", "peer"), ("n", "neighbours"))
@@ -17,6 +18,11 @@ HINTS = (
     ("z", "idle queues"), ("c", "chart"), ("↑ ↓", "queue"), ("← →", "time"), ("x", "span"),
     GOING[2], ("d", "diagnostics"),
 )
+TAPE_HINTS = (
+    ("?", "help"), ("q", "quit"), ("space", "stop, go on"), ("← →", "step"), (", .", "second"), ("[ ]", "minute"),
+    ("< >", "event"), ("+ -", "speed"), ("x", "span"), ("c", "chart"), ("s", "sort"), ("z", "idle queues"),
+)
+"""While a recording is played."""
 SAID_S = 6.0
 
 
@@ -72,8 +78,10 @@ class Keys(Panel):
     def draw(self, frame: Frame, view: View, width: int, height: int) -> list[Strip]:
         if self._said:
             return [head.said(self._said, width)]
+        playing = any(badge.startswith(TAPE_BADGE) for badge in view.badges)
+        shown = TAPE_HINTS if playing and self.hints is HINTS else self.hints
         several = (("Tab", "device"),) if view.device[1] > 1 else ()
-        here = self.hints if self.app.devices is not None else [hint for hint in self.hints if hint not in GOING]
+        here = shown if self.app.devices is not None else [hint for hint in shown if hint not in GOING]
         hints = [(key, "go on" if key == "space" and view.paused else text) for key, text in (*several, *here)]
         return [head.keys(hints, width)]
 
