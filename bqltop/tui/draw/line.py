@@ -107,6 +107,9 @@ def wrap(text: str, width: int) -> list[str]:
     lines, current = [], ""
     for word in text.split(" "):
         while cell_len(word) > width:
+            if current and width - cell_len(current) < 2:
+                lines.append(current)
+                current = ""
             piece = set_cell_size(word, width - cell_len(current) - 1 if current else width).rstrip() or word[0]
             lines.append(f"{current} {piece}" if current else piece)
             current, word = "", word[len(piece):]
