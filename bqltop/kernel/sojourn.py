@@ -37,7 +37,9 @@ FIRST_MASK = 0x7
 WIDEST_MASK = 0xFFFF
 _CONTROL = struct.Struct("<3Qq")
 _HEAD = struct.Struct("<3Q")
-_CELL = 40 + 2 * LOG_LINEAR_CELLS * 8
+_NO_RING, _CELLS = 40, 48
+_CELL = _CELLS + 2 * LOG_LINEAR_CELLS * 8
+"""struct sojourn_cell: where its flag and its distributions begin, and its size."""
 
 
 class Arrival(IntEnum):
@@ -147,7 +149,7 @@ class Sojourns:
         head, cached = self._head(queue), self._cached[queue]
         if cached is not None and cached[:3] == head:
             return cached
-        at = queue * _CELL + 40
+        at = queue * _CELL + _CELLS
         cells = self._cells[at : at + 2 * LOG_LINEAR_CELLS * 8].cast("Q").tolist()
         ring = tuple(cells[LOG_LINEAR_CELLS:]) if self._arrival is not Arrival.NONE else None
         reading = SojournReading(*head, tuple(cells[:LOG_LINEAR_CELLS]), ring)
@@ -158,6 +160,8 @@ class Sojourns:
         """Whether it is in force, and what it cannot see."""
         if self.why:
             return Probe("sojourn", False, self.why)
+        if all(struct.unpack_from("<Q", self._cells, queue * _CELL + _NO_RING)[0] for queue in range(self._queues)):
+            return Probe("sojourn", True, NO_RING)
         return Probe("sojourn", True, _SEEN[self._arrival])
 
     def close(self) -> None:
@@ -165,6 +169,7 @@ class Sojourns:
             view.release()
 
 
+NO_RING = "sampled: the wait in the qdisc only; the device does not use its ring now (veth without NAPI mode)"
 _SEEN = {
     Arrival.PEER: "sampled: from the qdisc to the driver to the peer",
     Arrival.FREED: "sampled: from the qdisc to the driver until it frees the packet",

@@ -176,6 +176,22 @@ def read_all(fd: int) -> None:
         return
 
 
+def test_without_napi_mode_only_the_wait_in_the_qdisc_is_timed(lab):
+    qdisc = "tbf rate 16672kbit burst 4000 limit 104200"
+    built = lab(rules=0, napi_mode=False, qdisc=qdisc, pps=4000)
+    with Sampler(built.sender.device, built.sender.netns, sojourn=True) as sampler:
+        sampler.sample()
+        built.start_flood()
+        for sample in sampler.every(0.1):
+            if sample.queues[0].sojourn_sampled > 500:
+                break
+    queue = sample.queues[0]
+    assert "NAPI mode" in probe(sample).why
+    assert sum(queue.ring_sojourn_histogram) == 0
+    assert sum(queue.qdisc_sojourn_histogram) > 300
+    assert queue.sojourn_lost < 0.05 * queue.sojourn_sampled
+
+
 def test_what_is_not_asked_for_is_not_attached(lab):
     built = lab(rules=0)
     with Sampler(built.sender.device, built.sender.netns) as sampler:

@@ -110,7 +110,7 @@ int snapshot(struct bpf_raw_tracepoint_args *ctx)
 						    (void *)(TXQ + (u64)queue * SIZE_netdev_queue)) != 0;
 		read_ring(snap, queue);
 #if SOJOURN
-		note_empty(queue, *(u64 *)(snap->txq + OFF_netdev_queue_qdisc), snap->ring_known && !snap->ring_used);
+		note_empty(queue, *(u64 *)(snap->txq + OFF_netdev_queue_qdisc), snap->ring_known, !snap->ring_used);
 #endif
 		observe(cell, *(u64 *)(snap->txq + OFF_netdev_queue_state), false);
 		snap->read_at = bpf_ktime_get_ns();

@@ -35,6 +35,7 @@ struct sojourn_cell {
 	u64 lost;
 	u64 qdisc_empty_at;
 	u64 ring_empty_at;
+	u64 no_ring;		/* the device has rings, but does not use them now (veth without NAPI mode) */
 	u64 qdisc[LOG_LINEAR_CELLS];
 	u64 ring[LOG_LINEAR_CELLS];
 };
@@ -106,7 +107,7 @@ static __always_inline void sent_directly(u64 skb, u32 queue, struct sojourn_con
 {
 	struct flight flight = { .stamp = bpf_ktime_get_ns() & ~1ULL, .queue = queue };
 
-	if (DIRECT && !(address_hash(skb) & control->sure_mask) && paid(control))
+	if (DIRECT && !cell->no_ring && !(address_hash(skb) & control->sure_mask) && paid(control))
 		begin(skb, cell, &flight);
 }
 
@@ -129,7 +130,7 @@ static __always_inline void sent(u64 skb, u32 queue, struct flight *flight, stru
 	if (known)
 		count(cell->qdisc, now - enqueued);
 	flight->enqueued = 0;
-	if (ARRIVAL == ARRIVAL_NONE) {
+	if (ARRIVAL == ARRIVAL_NONE || cell->no_ring) {
 		end(skb, cell, known);
 		return;
 	}
@@ -222,7 +223,7 @@ int on_arrival(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /* From the snapshot: what is empty now holds no packet of before. */
-static __always_inline void note_empty(u32 queue, u64 qdisc, bool ring_empty)
+static __always_inline void note_empty(u32 queue, u64 qdisc, bool ring_known, bool ring_empty)
 {
 	struct sojourn_cell *cell = sojourns.lookup(&queue);
 	u32 length = 1, flags = TCQ_F_CPUSTATS;
@@ -230,7 +231,8 @@ static __always_inline void note_empty(u32 queue, u64 qdisc, bool ring_empty)
 
 	if (!cell)
 		return;
-	if (ring_empty)
+	cell->no_ring = RING != RING_NONE && !ring_known;
+	if (ring_known && ring_empty)
 		cell->ring_empty_at = now;
 	read_to(flags, qdisc + OFF_Qdisc_flags);
 	read_to(length, qdisc + OFF_Qdisc_q_qlen);
