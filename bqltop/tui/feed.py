@@ -58,7 +58,8 @@ class Feed:
         self._smoother.add(sample)
         if sample.present:
             self.history.add(sample)
-        self.log.add(self._detector.feed(sample))
+        new = self.log.add(self._detector.feed(sample))
+        self.marks.extend(event.time_ns for event in new if event.kind == "setting")
         if came_or_went:
             self._judged_ns = sample.monotonic_ns - JUDGE_EVERY_NS
         if not sample.present or came_or_went:

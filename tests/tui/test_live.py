@@ -340,3 +340,18 @@ async def test_events_are_found_in_the_samples(fed_app):
         text = text_of(app)
         assert "you: limit_min 0 -> 8" in text
         assert "▲" in text
+
+
+async def test_a_setting_in_the_samples_is_marked_on_the_chart(fed_app):
+    from bqltop.model import Event
+
+    app = fed_app("bytes", 1)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app.play(20)
+        sample = app.fake.sample()
+        app.take(replace(sample, events=(Event(sample.time_ns, "setting", "you: tx-usecs 0 -> 50"),)))
+        app.play(5)
+        await pilot.pause()
+        assert app.feed.marks == [sample.time_ns]
+        assert "▲" in text_of(app)
