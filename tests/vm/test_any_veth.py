@@ -8,7 +8,7 @@ from .devices.shell import link_stats, qdiscs
 from .devices.veth import veth_lab
 from .watching import attached, json_samples, look, needs_ebpf, probe
 
-PROBES = {"snapshot", "transmit", "napi", "wake", "ring", "netlink", "sysfs"}
+PROBES = {"snapshot", "transmit", "napi", "wake", "ring", "completions", "netlink", "sysfs"}
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,19 @@
 
 import re
 import time
+from contextlib import closing
 
 import pytest
 
+from bqltop.kernel.completions import Completions
 from bqltop.model import Unit
+from bqltop.sampler import Sampler
 from bqltop.verdict import judge
 from bqltop.window import between
 
 from .devices.shell import read_bql, sh, write_sysfs
 from .devices.veth import veth_lab
-from .watching import attached, json_samples, largest, look
+from .watching import attached, json_samples, largest, look, probe
 
 pytestmark = pytest.mark.kernel(needs="veth_bql")
 BQL = "queues/tx-0/byte_queue_limits"
@@ -160,6 +163,30 @@ def test_completions_are_distributions(bench):
     assert sum(sizes) == sum(intervals) > 100
     # nothing is held back with tx-usecs 0: no completion is larger than one NAPI poll
     assert largest(sizes) <= 64
+
+
+def test_with_a_breakpoint_every_completion_is_seen_by_itself():
+    with veth_lab() as lab, Sampler(lab.sender.device, lab.sender.netns, completions=True) as sampler:
+        sh(f"ethtool -C {lab.sender.device} tx-usecs 0", lab.sender.netns)
+        assert probe(sampler.sample(), "completions").why.startswith("exact")
+        with closing(Completions()) as truth:
+            lab.flood(1)
+            calls = truth.calls()
+        queue = sampler.sample().queues[0]
+        # tx-usecs 0 completes packet by packet
+        assert queue.completion_size_histogram[1] == sum(queue.completion_size_histogram) == calls == queue.completed
+        assert sum(queue.completion_interval_histogram) == calls - 1
+
+
+def test_without_a_breakpoint_the_sizes_still_add_up_to_what_was_completed(bench):
+    bench.coalesce(0)
+    before = bench.sampler.sample().queues[0]
+    after = bench.flood()[-1].queues[0]
+    assert not probe(bench.sampler.sample(), "completions").why.startswith("exact")
+    sizes = [new - old for new, old in zip(after.completion_size_histogram, before.completion_size_histogram, strict=True)]
+    # below 8 each cell is one value: a completion per packet leaves few in a row that no transmit or poll comes between
+    assert largest(sizes) < 8
+    assert sum(size * count for size, count in enumerate(sizes)) == after.completed - before.completed
 
 
 def test_tx_usecs_is_mirrored_on_both_ends(bench):
