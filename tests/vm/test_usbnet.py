@@ -1,15 +1,18 @@
 """usbnet over a virtual USB bus: BQL in bytes where the kernel has it, and the list of submitted URBs as the ring."""
 
 import time
+from contextlib import closing
 
 import pytest
 
+from bqltop.kernel.completions import Completions
 from bqltop.model import Unit
+from bqltop.sampler import Sampler
 
 from .devices.shell import link_stats, read_bql, write_sysfs
 from .devices.traffic import flood
 from .devices.usbnet import usb_pair
-from .watching import attached, json_samples, look, needs_ebpf
+from .watching import attached, json_samples, largest, look, needs_ebpf
 
 BQL = "queues/tx-0/byte_queue_limits"
 DRIVERS = {"ecm": "cdc_ether", "ncm": "cdc_ncm"}
@@ -75,6 +78,22 @@ def test_limit_max_holds_the_limit_and_stops_are_seen(flooded):
     assert all(sample.queues[0].limit <= 3000 for sample in samples[len(samples) // 2 :])
     assert last.stops_bql > 0
     assert last.stopped_bql_ns > 100_000_000
+
+
+@pytest.mark.kernel(needs="usbnet_bql")
+def test_with_a_breakpoint_every_completion_is_seen_by_itself(flooded):
+    pair, _, _ = flooded
+    with Sampler(pair.device, completions=True) as sampler:
+        before = sampler.sample().queues[0]
+        with closing(Completions()) as truth:
+            with flood(pair.address):
+                look(sampler, 2)
+            time.sleep(3)
+            calls = truth.calls()
+        queue = sampler.sample().queues[0]
+        assert sum(queue.completion_size_histogram) - sum(before.completion_size_histogram) == calls > 10
+        # no URB is shorter than a frame's header
+        assert largest(queue.completion_size_histogram) > 14
 
 
 @pytest.mark.kernel(needs="usbnet")
