@@ -6,6 +6,7 @@ does not have a knob, the tuner says so when it is tried.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -217,12 +218,12 @@ def _noqueue(verdict: Verdict, window: Window, queue: QueueSample | None) -> Ite
 
 
 def _reset(verdict: Verdict, window: Window, queue: QueueSample | None) -> Iterable[Advice]:
-    name = window.device.name
+    name = shlex.quote(window.device.name)
     yield Advice(
         "take the device down and up again",
         "that sets all queues and limits back; nothing else is sure to wake a queue whose wake-up was lost",
         "its traffic is cut, routes and neighbours of the interface are forgotten",
-        commands=(f"ip link set {name} down && ip link set {name} up",),
+        commands=(f"ip link set dev {name} down && ip link set dev {name} up",),
     )
 
 

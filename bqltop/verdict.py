@@ -6,6 +6,7 @@ can disagree. A rule whose figures are not to be had says nothing, and ``judge``
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -313,7 +314,7 @@ def _no_backpressure(window: Window, queues: Sequence[Seen], before) -> Iterable
     peer = device.peer.name if device.peer and device.peer.name else "PEER"
     if device.napi_mode is False:
         commands = "; ".join(device.napi_commands) or \
-            f"ethtool -K {device.name} tso off, and at the other end ethtool -K {peer} gro on"
+            f"ethtool -K {shlex.quote(device.name)} tso off, and at the other end ethtool -K {shlex.quote(peer)} gro on"
         yield Verdict(
             "not-napi", NOTABLE,
             f"{device.name} does not use its ring: without NAPI mode no packet waits here and nothing stops the queue.",
@@ -324,7 +325,7 @@ def _no_backpressure(window: Window, queues: Sequence[Seen], before) -> Iterable
         yield Verdict(
             "noqueue", NOTABLE,
             f"{device.name} has no qdisc (noqueue): a stopped queue drops packets, nothing can wait.",
-            f"To have one: tc qdisc replace dev {device.name} root fq_codel.",
+            f"To have one: tc qdisc replace dev {shlex.quote(device.name)} root fq_codel.",
             (("qdisc", "noqueue"),), None, "qdisc",
         )
 
@@ -392,7 +393,7 @@ def _quiet(window: Window, queues: Sequence[Seen]) -> Verdict:
     rate = sum(rates) if rates else window.link.tx_packets_per_s if window.link else None
     name = window.device.name
     if not window.device.up:
-        return Verdict("down", NOTABLE, f"{name} is down: nothing can be sent.", f"ip link set {name} up")
+        return Verdict("down", NOTABLE, f"{name} is down: nothing can be sent.", f"ip link set dev {shlex.quote(name)} up")
     if not rate:
         return Verdict("idle", CALM, f"Nothing is being sent on {name}.", "Its queues are open and empty.")
     waiting = _root_backlog(window)
