@@ -8,11 +8,31 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bqltop import format as fmt
-from bqltop.model import QueueSample, Sample, Unit
-from bqltop.window import NapiWindow, QueueWindow, Window
+from bqltop.evidence import (
+    CALM,
+    COSTLY,
+    NOTABLE,
+    SEVERE,
+    Seen,
+    Verdict,
+    as_sentence,
+    backlog_text,
+    limit_wait,
+    percent,
+    polls_text,
+    requeue_rate,
+    root_backlog,
+    state_bits,
+    where_it_waits,
+    which_queues,
+    work_average,
+    work_text,
+)
+from bqltop.model import Sample, Unit
+from bqltop.window import Window
 
 STOPPED_SHARE = 0.05
 """A queue stopped for less than this share of the time is not worth a verdict."""
@@ -33,63 +53,6 @@ MOVING = 100
 
 IFF_BACKPRESSURE = 0x0080
 """A tun or tap that stops its queue when the ring is full (linux/if_tun.h)."""
-
-SEVERE, COSTLY, NOTABLE, CALM = 3, 2, 1, 0
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """``sentence`` says what is going on, ``detail`` what follows from it. ``kind`` is one word for programs,
-    ``evidence`` the figures as (name, value) in the order in which they convince. ``queue`` is the queue it is
-    about, where it is about one; ``advice`` names what one might do (None: nothing). Higher ``severity`` first."""
-
-    kind: str
-    severity: int
-    sentence: str
-    detail: str = ""
-    evidence: tuple[tuple[str, str], ...] = ()
-    queue: int | None = None
-    advice: str | None = None
-    weight: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One queue of a window: its sample, its rates, and how many packets its ring held on average."""
-
-    sample: QueueSample
-    window: QueueWindow
-    ring: float | None = None
-
-    @property
-    def index(self) -> int:
-        return self.sample.index
-
-    @property
-    def units(self) -> str:
-        return "bytes" if self.sample.unit is Unit.BYTES else "packets"
-
-    @property
-    def inflight(self) -> str:
-        """Inflight against the limit, with the unit: the mean over the transmits where it is known."""
-        mean = self.window.inflight_mean
-        now = self.sample.inflight if mean is None else mean
-        return f"{fmt.count(round(now) if now is not None else None)} of {fmt.count(self.sample.limit)} {self.units}"
-
-    @property
-    def ring_share(self) -> float | None:
-        return None if self.ring is None or not self.sample.ring_size else self.ring / self.sample.ring_size
-
-    @property
-    def dark_buffer_s(self) -> float | None:
-        return dark_buffer(self.window, self.ring)
-
-
-def dark_buffer(window: QueueWindow, ring: float | None) -> float | None:
-    """Dark-buffer latency in seconds for a mean occupancy of ``ring`` packets; None where it has no meaning."""
-    if ring is None or not window.drained_per_s:
-        return window.dark_buffer_s
-    return ring / window.drained_per_s
 
 
 def judge(window: Window | None, sample: Sample | None = None, before: Sequence[Window] = (),
@@ -145,9 +108,9 @@ def _lost_wakeup(window: Window, queues: Sequence[Seen], before) -> Iterable[Ver
             yield Verdict(
                 "lost-wakeup", SEVERE,
                 f"Queue {q.index} is stopped although nothing is outstanding: a wake-up was lost.",
-                f"Nothing will start it again until the watchdog or a reset of the device does. Set: {_bits(q.sample)}.",
-                (("state", _bits(q.sample)), ("inflight", fmt.count(q.sample.inflight)),
-                 ("done/s", fmt.rate(q.window.completed_per_s)), ("backlog", _backlog_text(window))),
+                f"Nothing will start it again until the watchdog or a reset of the device does. Set: {state_bits(q.sample)}.",
+                (("state", state_bits(q.sample)), ("inflight", fmt.count(q.sample.inflight)),
+                 ("done/s", fmt.rate(q.window.completed_per_s)), ("backlog", backlog_text(window))),
                 q.index, "reset",
             )
 
@@ -171,7 +134,7 @@ def _stuck(window: Window, queues: Sequence[Seen], before) -> Iterable[Verdict]:
             f"Queue {q.index} is stuck: {fmt.count(held)} {units} {where} and not one completion in "
             f"{fmt.seconds(window.seconds)}.",
             "The consumer does not take packets: look at its process, its NAPI instance or its link.",
-            ((where, f"{fmt.count(held)} {units}"), ("done/s", "0"), ("NAPI polls/s", _polls(window))),
+            ((where, f"{fmt.count(held)} {units}"), ("done/s", "0"), ("NAPI polls/s", polls_text(window))),
             q.index, "consumer", held,
         )
 
@@ -200,7 +163,7 @@ def _driver_stops(window: Window, queues: Sequence[Seen], before) -> Iterable[Ve
     share = q.window.stopped_driver_share
     ring = q.ring_share
     rate = q.window.drained_per_s if q.window.drained_per_s is not None else q.window.packets_per_s
-    sentence = f"The driver stops {_which(stopped, queues, q)} for {_percent(share)} of the time"
+    sentence = f"The driver stops {which_queues(stopped, queues, q)} for {percent(share)} of the time"
     if ring is not None and ring >= FULL_RING:
         sentence += f": its ring is full ({round(q.ring)} of {q.sample.ring_size})"
     elif ring is not None:
@@ -208,7 +171,7 @@ def _driver_stops(window: Window, queues: Sequence[Seen], before) -> Iterable[Ve
     if rate is not None:
         sentence += f" and the consumer takes {fmt.rate(rate)} packets/s"
     detail = []
-    detail.append(_where_it_waits(q))
+    detail.append(where_it_waits(q))
     if q.sample.limit is None:
         detail.append(f"{window.device.driver or 'This driver'} has no BQL: only the ring's length bounds that wait.")
     yield Verdict(
@@ -216,7 +179,7 @@ def _driver_stops(window: Window, queues: Sequence[Seen], before) -> Iterable[Ve
         (("stopped by driver", fmt.share(share)),
          ("ring", f"{fmt.count(q.ring and round(q.ring))}/{fmt.count(q.sample.ring_size)}"),
          ("dark buffer", fmt.seconds(q.dark_buffer_s)), ("busy/s", fmt.rate(q.window.busy_per_s)),
-         ("qdisc backlog", _backlog_text(window)), ("NAPI work", _work(window))),
+         ("qdisc backlog", backlog_text(window)), ("NAPI work", work_text(window))),
         q.index, "consumer" if q.sample.limit is None else "limit", share,
     )
 
@@ -228,21 +191,21 @@ def _bql_stops(window: Window, queues: Sequence[Seen], before) -> Iterable[Verdi
         return
     q = max(stopped, key=lambda q: q.window.stopped_bql_share)
     share = q.window.stopped_bql_share
-    sentence = f"BQL stops {_which(stopped, queues, q)} for {_percent(share)} of the time: {q.inflight} are inflight."
-    detail = f"Packets wait in the qdisc ({_backlog_text(window)}), where they can be scheduled and dropped"
-    wait = _limit_wait(q)
+    sentence = f"BQL stops {which_queues(stopped, queues, q)} for {percent(share)} of the time: {q.inflight} are inflight."
+    detail = f"Packets wait in the qdisc ({backlog_text(window)}), where they can be scheduled and dropped"
+    wait = limit_wait(q)
     detail += f"; the limit itself adds {fmt.seconds(wait)}." if wait else "."
     yield Verdict(
         "bql-stops", NOTABLE, sentence, detail,
         (("stopped by BQL", fmt.share(share)), ("inflight", q.inflight), ("done/s", fmt.rate(q.window.completed_per_s)),
-         ("qdisc backlog", _backlog_text(window)), ("requeues/s", fmt.rate(_requeues(window)))),
+         ("qdisc backlog", backlog_text(window)), ("requeues/s", fmt.rate(requeue_rate(window)))),
         q.index, None, share,
     )
 
 
 def _per_packet(window: Window, queues: Sequence[Seen], before) -> Iterable[Verdict]:
     """Limit pinned at 2 packets, many requeues, few packets per poll: each packet is completed by itself."""
-    work, requeues = _work_average(window.napis), _requeues(window)
+    work, requeues = work_average(window.napis), requeue_rate(window)
     for q in queues:
         rate, limit = q.window.packets_per_s or 0, q.sample.limit
         if q.sample.unit is not Unit.PACKETS or limit is None or limit > TINY_LIMIT or rate < MOVING:
@@ -270,7 +233,7 @@ def _per_poll(window: Window, queues: Sequence[Seen], before) -> Iterable[Verdic
             "per-poll", NOTABLE,
             f"Queue {q.index} has a limit of {limit} packets: completions come once per NAPI poll of 64.",
             f"At {fmt.rate(done)} packets/s that is {fmt.seconds(limit / done)} of wait below the qdisc.",
-            (("limit", f"{limit} packets"), ("done/s", fmt.rate(done)), ("NAPI work", _work(window))),
+            (("limit", f"{limit} packets"), ("done/s", fmt.rate(done)), ("NAPI work", work_text(window))),
             q.index, "limit", limit / done,
         )
 
@@ -301,7 +264,7 @@ def _imbalance(window: Window, queues: Sequence[Seen], before) -> Iterable[Verdi
     if len(queues) > 1 and total >= MOVING and highest >= LOPSIDED * total:
         yield Verdict(
             "imbalance", NOTABLE,
-            f"Queue {index} carries {_percent(highest / total)} of all packets; "
+            f"Queue {index} carries {percent(highest / total)} of all packets; "
             f"{'the other is' if len(queues) == 2 else f'the other {len(queues) - 1} are'} nearly idle.",
             "One flow alone does that; with many flows look at XPS, RPS and the hashing of the sender.",
             (("packets/s", fmt.rate(highest)), ("of", fmt.rate(total))),
@@ -318,7 +281,7 @@ def _no_backpressure(window: Window, queues: Sequence[Seen], before) -> Iterable
         yield Verdict(
             "not-napi", NOTABLE,
             f"{device.name} does not use its ring: without NAPI mode no packet waits here and nothing stops the queue.",
-            f"{_sentence(device.napi_reason)}To switch it on: {commands}.",
+            f"{as_sentence(device.napi_reason)}To switch it on: {commands}.",
             (("NAPI mode", "no"),), None, "napi-mode",
         )
     if device.qdisc == "noqueue":
@@ -347,7 +310,7 @@ def _drops_at_the_ring(window: Window, queues: Sequence[Seen], before) -> Iterab
         f"{device.name} drops at the ring: {why}. {fmt.rate(dropped)} packets/s find it full.",
         f"The qdisc never sees them: it can neither hold nor choose. {cure}",
         (("tx_dropped/s", fmt.rate(dropped)), ("ring", f"{fmt.count(full.sample.ring_used)}/{fmt.count(full.sample.ring_size)}"),
-         ("qdisc backlog", _backlog_text(window))),
+         ("qdisc backlog", backlog_text(window))),
         full.index, "consumer", dropped,
     )
 
@@ -357,11 +320,11 @@ def _without_state(window: Window, queues: Sequence[Seen], before) -> Iterable[V
     if any(q.sample.drv_xoff is not None for q in queues) or not queues:
         return
     probe = next((probe for probe in window.newer.probes if not probe.in_force), None)
-    requeues, root = _requeues(window), _root_backlog(window)
+    requeues, root = requeue_rate(window), root_backlog(window)
     if requeues:
-        sentence = f"The driver turns packets away: {fmt.rate(requeues)} requeues/s, {_backlog_text(window)} in the qdisc."
+        sentence = f"The driver turns packets away: {fmt.rate(requeues)} requeues/s, {backlog_text(window)} in the qdisc."
     elif root:
-        sentence = f"{_backlog_text(window)[0].upper()}{_backlog_text(window)[1:]} wait in the qdisc."
+        sentence = f"{backlog_text(window)[0].upper()}{backlog_text(window)[1:]} wait in the qdisc."
     else:
         rate = window.link.tx_packets_per_s if window.link else None
         sentence = f"Nothing waits in the qdisc at {fmt.rate(rate)} packets/s."
@@ -369,7 +332,7 @@ def _without_state(window: Window, queues: Sequence[Seen], before) -> Iterable[V
     yield Verdict(
         "state-unseen", NOTABLE if requeues or root else CALM, sentence,
         f"Who stops the queues, and for how long, cannot be seen now{why}.",
-        (("requeues/s", fmt.rate(requeues)), ("qdisc backlog", _backlog_text(window))), None, "ebpf",
+        (("requeues/s", fmt.rate(requeues)), ("qdisc backlog", backlog_text(window))), None, "ebpf",
     )
 
 
@@ -396,84 +359,10 @@ def _quiet(window: Window, queues: Sequence[Seen]) -> Verdict:
         return Verdict("down", NOTABLE, f"{name} is down: nothing can be sent.", f"ip link set dev {shlex.quote(name)} up")
     if not rate:
         return Verdict("idle", CALM, f"Nothing is being sent on {name}.", "Its queues are open and empty.")
-    waiting = _root_backlog(window)
+    waiting = root_backlog(window)
     sentence = f"Nothing stops {name}: {fmt.rate(rate)} packets/s pass"
-    sentence += f", {_backlog_text(window)} in the qdisc." if waiting else " and nothing waits."
+    sentence += f", {backlog_text(window)} in the qdisc." if waiting else " and nothing waits."
     fullest = max((q for q in queues if q.dark_buffer_s), key=lambda q: q.dark_buffer_s, default=None)
     detail = f"The fullest ring (queue {fullest.index}) holds a packet for {fmt.seconds(fullest.dark_buffer_s)}." \
         if fullest else ""
-    return Verdict("flowing", CALM, sentence, detail, (("packets/s", fmt.rate(rate)), ("backlog", _backlog_text(window))))
-
-
-# -- words ---------------------------------------------------------------------------------------------------------
-
-
-def _which(stopped: Sequence[Seen], queues: Sequence[Seen], worst: Seen) -> str:
-    if len(stopped) == 1:
-        return f"queue {worst.index}"
-    return f"{len(stopped)} of {len(queues)} queues, queue {worst.index} most,"
-
-
-def _percent(share: float) -> str:
-    """A share in whole percent, since a sentence needs no more; but never 100 where it is not all."""
-    return "100 %" if share >= 1 else f"{min(99, round(share * 100))} %"
-
-
-def _where_it_waits(q: Seen) -> str:
-    """The wait above and below the queue: measured on sampled packets where it can be, else the ring's estimate."""
-    above, below = q.window.qdisc_sojourn_p50_s, q.window.ring_sojourn_p50_s
-    if below and above is not None:
-        share = below / (above + below)
-        both = f"A packet waits {fmt.seconds(above)} in the qdisc and {fmt.seconds(below)} in the ring: "
-        if share < 0.5:
-            return f"{both}{_percent(1 - share)} of the wait is in the qdisc, which can schedule and drop."
-        return f"{both}{_percent(share)} of the wait is where the qdisc cannot see it."
-    wait = below or q.dark_buffer_s
-    return f"A packet waits {fmt.seconds(wait)} in the ring, where the qdisc cannot see it." if wait else ""
-
-
-def _sentence(text: str | None) -> str:
-    """A clause as a sentence of its own, a blank after it; nothing for nothing."""
-    return f"{text[0].upper()}{text[1:].rstrip('.')}. " if text else ""
-
-
-def _bits(sample: QueueSample) -> str:
-    bits = (("DRV_XOFF", sample.drv_xoff), ("STACK_XOFF", sample.stack_xoff), ("FROZEN", sample.frozen))
-    return ", ".join(name for name, on in bits if on) or "none"
-
-
-def _root_backlog(window: Window) -> int | None:
-    roots = [qdisc for qdisc in window.qdiscs if qdisc.parent == "root"]
-    return sum(qdisc.backlog_packets for qdisc in roots) if roots else None
-
-
-def _backlog_text(window: Window) -> str:
-    backlog = _root_backlog(window)
-    return "its backlog is unknown" if backlog is None else f"{fmt.count(backlog)} packet{'' if backlog == 1 else 's'}"
-
-
-def _requeues(window: Window) -> float | None:
-    """Requeues of the root qdisc (mq sums its children there), else the driver-busy returns."""
-    roots = [qdisc.requeues_per_s for qdisc in window.qdiscs if qdisc.parent == "root"]
-    busy = [queue.busy_per_s for queue in window.queues if queue.busy_per_s is not None]
-    return sum(roots) if roots else sum(busy) if busy else None
-
-
-def _limit_wait(q: Seen) -> float | None:
-    """Seconds that what is inflight takes to complete."""
-    done, inflight = q.window.completed_per_s, q.window.inflight_mean or q.sample.inflight
-    return inflight / done if done and inflight else None
-
-
-def _work_average(napis: Sequence[NapiWindow]) -> float | None:
-    polls = sum(napi.polls_per_s for napi in napis)
-    return sum(napi.work_per_s for napi in napis) / polls if polls else None
-
-
-def _work(window: Window) -> str:
-    average = _work_average(window.napis)
-    return "-" if average is None else f"{average:.1f} a poll"
-
-
-def _polls(window: Window) -> str:
-    return fmt.rate(sum(napi.polls_per_s for napi in window.napis)) if window.napis else "-"
+    return Verdict("flowing", CALM, sentence, detail, (("packets/s", fmt.rate(rate)), ("backlog", backlog_text(window))))

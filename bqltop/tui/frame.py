@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bqltop.evidence import Verdict, dark_buffer
 from bqltop.history import History
 from bqltop.model import Event, NapiSample, Probe, QueueSample, Sample
 from bqltop.tui.series import DEFAULT_ZOOM, ZOOMS_S
-from bqltop.verdict import Verdict, dark_buffer
 from bqltop.window import QueueWindow, Window, between
 
 SMOOTHING_S = 1.0
