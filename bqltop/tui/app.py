@@ -102,6 +102,11 @@ class BqltopApp(App[int]):
         if self._start_with_list:
             self.going.show_list()
 
+    def on_driver_signal_resume(self) -> None:
+        """In the foreground again: other programs have written on the terminal. Textual itself draws everything anew
+        only when the size has changed."""
+        self.refresh(layout=True)
+
     # -- samples -------------------------------------------------------------------------------------------------
 
     def on_samples_arrived(self, message: SamplesArrived) -> None:

@@ -180,7 +180,8 @@ def test_ctrl_z_suspends_and_continuing_draws_again(start):
     session.output = b""
     os.kill(session.pid, signal.SIGCONT)
     session.wait_for(b"\x1b[?1049h")
-    session.wait_for(DRAWN)
+    for text in (DRAWN, b"last minute", b"help", b"veth0"):
+        session.wait_for(text)
     session.type(b"q")
     assert session.status() == 0
     assert session.restored()
