@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bqltop import format as fmt
 from bqltop.model import Device, QueueSample, Unit
+from bqltop.tuning.knobs import BadValue, Kind, Setting
 from bqltop.verdict import Verdict
 from bqltop.window import Window
 
@@ -24,7 +25,8 @@ USUAL_LIMIT_MIN = 8
 @dataclass(frozen=True, slots=True)
 class Advice:
     """``what`` to do, ``why`` it should help, ``cost`` what is given up for it. ``knobs``: (id, value) as ``bqltop tune``
-    takes them, empty where it is no knob; ``queue`` they are for, None for all. ``commands``: what to type instead."""
+    takes them, empty where it is no knob; ``queue`` they are for, None for all. ``commands``: what to type instead.
+    ``why_not``: why it cannot be set on this device, None when it can."""
 
     what: str
     why: str
@@ -32,11 +34,12 @@ class Advice:
     knobs: tuple[tuple[str, str], ...] = ()
     queue: int | None = None
     commands: tuple[str, ...] = ()
+    why_not: str | None = None
 
     @property
     def applicable(self) -> bool:
         """Whether one key can put it on trial."""
-        return bool(self.knobs)
+        return bool(self.knobs) and self.why_not is None
 
     @property
     def assignments(self) -> dict[str, str]:
@@ -57,6 +60,43 @@ def advise_all(verdicts: Sequence[Verdict], window: Window | None) -> tuple[Advi
     """For several verdicts, each piece of advice once."""
     found = [advice for verdict in verdicts for advice in advise(verdict, window)]
     return tuple(dict.fromkeys(found))
+
+
+def still_open(advice: Iterable[Advice], settings: Sequence[Setting]) -> tuple[Advice, ...]:
+    """What is left of ``advice`` beside the present settings: nothing that is so already; what this device cannot have
+    says why, after all the rest. All of it while no settings are known."""
+    known = {setting.knob.id: setting for setting in settings}
+    left = []
+    for one in advice:
+        knobs = tuple((id, value) for id, value in one.knobs if not (id in known and _is_so(known[id], value, one.queue)))
+        if one.knobs and not knobs:
+            continue
+        why_not = next((why for id, _ in knobs if (why := _why_not(known, id))), None)
+        left.append(replace(one, knobs=knobs, why_not=why_not))
+    return tuple(sorted(left, key=lambda one: one.why_not is not None))
+
+
+def _why_not(known: dict[str, Setting], id: str) -> str | None:
+    if not known:
+        return None
+    if id not in known:
+        return "this device has no such setting"
+    return known[id].why_not if not known[id].values else None
+
+
+def _is_so(setting: Setting, value: str, queue: int | None) -> bool:
+    """Whether the setting has this value; of one queue, or of all there are."""
+    try:
+        wanted = setting.knob.parse(value)
+    except BadValue:
+        return False
+    values = [
+        now for number, now in zip(setting.queues, setting.values, strict=False)
+        if queue is None or number in (None, queue)
+    ]  # fmt: skip
+    if setting.knob.kind is Kind.TEXT:  # a qdisc with parameters is still of that kind
+        return bool(values) and all(str(now).split()[:1] == str(wanted).split() for now in values)
+    return bool(values) and all(now == wanted for now in values)
 
 
 Rule = Callable[[Verdict, Window, QueueSample | None], Iterable[Advice]]

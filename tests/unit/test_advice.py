@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bqltop import advice, verdict
-from bqltop.advice import advise, advise_all
+from bqltop.advice import Advice, advise, advise_all, still_open
 from bqltop.model import Device, Peer, QueueSample, Sample, Unit
-from bqltop.tuning.knobs import KNOBS, PEER_KNOBS
+from bqltop.tuning.knobs import KNOBS, PEER_KNOBS, Setting
 from bqltop.verdict import Verdict
 from bqltop.window import between
 
@@ -86,3 +86,35 @@ def test_the_same_advice_is_given_once():
     verdicts = [Verdict(kind, verdict.COSTLY, "", queue=0) for kind in ("driver-stops", "bql-stops", "driver-stops")]
     found = advise_all(verdicts, window())
     assert len(found) == len(set(found))
+
+
+def setting(id: str, *values, queues=(None,), why_not=None) -> Setting:
+    return Setting(KNOBS.get(id) or PEER_KNOBS[id], "veth0", None, values, queues, why_not=why_not)
+
+
+def test_what_is_so_already_is_not_advised():
+    advice = about("driver-stops", window())
+    settings = [setting("peer-threaded", 1), setting("qdisc", "pfifo limit 1000")]
+    assert [one.assignments for one in still_open(advice, settings)] == [{"qdisc": "fq_codel"}]
+    assert still_open(advice, [setting("peer-threaded", 1), setting("qdisc", "fq_codel limit 10240")]) == ()
+    assert still_open(advice, []) == advice
+
+
+def test_of_two_settings_the_one_that_is_missing_is_advised():
+    (one,) = still_open(about("not-napi", window()), [setting("tso", 0), setting("peer-gro", 0)])
+    assert one.assignments == {"peer-gro": "on"}
+
+
+def test_a_setting_of_another_queue_is_not_this_one():
+    advice = (Advice("what", "why", "cost", (("limit_max", "64"),), 1),)
+    assert still_open(advice, [setting("limit_max", 64, 128, queues=(0, 1))]) == advice
+    assert still_open(advice, [setting("limit_max", 64, queues=(0,))]) == advice
+    assert still_open(advice, [setting("limit_max", 128, 64, queues=(0, 1))]) == ()
+
+
+def test_what_the_device_cannot_have_says_so_and_comes_last():
+    advice = about("per-poll", window(limit=128))
+    settings = [setting("tx-usecs", why_not="Operation not supported"), setting("limit_max", 1000, queues=(0,))]
+    first, last = still_open(advice, settings)
+    assert (first.assignments, first.applicable) == ({"limit_max": "64"}, True)
+    assert (last.assignments, last.applicable, last.why_not) == ({"tx-usecs": "50"}, False, "Operation not supported")

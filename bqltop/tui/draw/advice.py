@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.style import Style
 from textual.strip import Strip
 
-from bqltop.advice import Advice
+from bqltop.advice import WITHOUT, Advice
 from bqltop.tui.draw import palette
 from bqltop.tui.draw.line import Line, blank, literal, rule, wrap
 from bqltop.verdict import Verdict
@@ -25,7 +25,9 @@ def page(verdicts: Sequence[Verdict], advice: Sequence[Advice], why_not: str | N
         _text(lines, verdict.detail, width, palette.DIM)
     lines += [blank(width), rule("what one might do", width)]
     if not advice:
-        _text(lines, "Nothing: what is going on calls for no change.", width, palette.TEXT)
+        calm = all(verdict.kind in WITHOUT for verdict in verdicts)
+        _text(lines, "Nothing: what is going on calls for no change." if calm else
+              "Nothing more: what could help is set already.", width, palette.TEXT)  # fmt: skip
     for number, one in enumerate(advice[:MOST], 1):
         _advice(lines, number, one, why_not, width)
     if why_not and any(one.applicable for one in advice):
@@ -44,11 +46,13 @@ def _advice(lines: list[Strip], number: int, one: Advice, why_not: str | None, w
     _text(lines, f"Why: {one.why}.", width, palette.TEXT)
     _text(lines, f"Cost: {one.cost}.", width, palette.NOTICE)
     _text(lines, how(one), width, palette.DIM)
+    if one.why_not:
+        _text(lines, f"Cannot be set here: {one.why_not}.", width, palette.NOTICE)
 
 
 def how(one: Advice) -> str:
     """The knobs, or what to type."""
-    if one.applicable:
+    if one.knobs:
         where = "" if one.queue is None else f" on queue {one.queue}"
         return ", ".join(f"{knob} = {value}" for knob, value in one.knobs) + where
     return "; ".join(one.commands)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
-from bqltop.advice import Advice, advise_all
+from bqltop.advice import Advice, advise_all, still_open
 from bqltop.tui.draw import advice as draw
 from bqltop.tui.frame import Frame
 from bqltop.tui.screens.page import PageScreen
@@ -27,7 +27,8 @@ class AdviceScreen(PageScreen):
     def __init__(self, frame: Frame) -> None:
         super().__init__()
         self._verdicts = frame.verdicts
-        self._advice: tuple[Advice, ...] = advise_all(frame.verdicts, frame.window)
+        settings = self.app.tuner.tuning.state.settings
+        self._advice: tuple[Advice, ...] = still_open(advise_all(frame.verdicts, frame.window), settings)
 
     @property
     def _why_not(self) -> str | None:
