@@ -36,6 +36,8 @@ from bqltop.window import Window
 
 STOPPED_SHARE = 0.05
 """A queue stopped for less than this share of the time is not worth a verdict."""
+MOSTLY = 0.5
+"""A queue stopped for more than this share of the time is stopped again and again, not now and then."""
 FULL_RING = 0.9
 """Occupancy from which a ring counts as full: a stop and its wake-up both move it by a few entries."""
 TINY_LIMIT = 4
@@ -167,13 +169,14 @@ def _driver_stops(window: Window, queues: Sequence[Seen], before) -> Iterable[Ve
     if ring is not None and ring >= FULL_RING:
         sentence += f": its ring is full ({round(q.ring)} of {q.sample.ring_size})"
     elif ring is not None:
-        sentence += f": its ring ({q.sample.ring_size} packets) fills up now and then"
+        often = "keeps filling up" if share >= MOSTLY else "fills up now and then"
+        sentence += f": its ring ({q.sample.ring_size} packets) {often}"
     if rate is not None:
         sentence += f" and the consumer takes {fmt.rate(rate)} packets/s"
     detail = []
     detail.append(where_it_waits(q))
     if q.sample.limit is None:
-        detail.append(f"{window.device.driver or 'This driver'} has no BQL: only the ring's length bounds that wait.")
+        detail.append(f"{window.device.driver or 'This driver'} has no BQL to bound that wait.")
     yield Verdict(
         "driver-stops", COSTLY, sentence + ".", " ".join(filter(None, detail)),
         (("stopped by driver", fmt.share(share)),
