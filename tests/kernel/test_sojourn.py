@@ -12,6 +12,7 @@ from bqltop.kernel import netns, target
 from bqltop.kernel.engine import Engine
 from bqltop.model import Probe
 from bqltop.sampler import Sampler
+from bqltop.sweep.figures import cut
 from bqltop.window import between
 
 pytestmark = pytest.mark.usefixtures("require_root")
@@ -64,7 +65,8 @@ def test_every_sampled_packet_is_timed_or_counted_as_lost(lab, queues):
 
 
 def test_the_ring_sojourn_agrees_with_occupancy_over_rate(lab):
-    """Little's law: mean occupancy = rate * mean time in the ring, in steady overload."""
+    """Little's law: mean occupancy = rate * mean time in the ring, in steady overload. Of several seconds the middle
+    one counts: a busy machine stops the consumer for a tenth of a second now and then, which is not steady."""
     built = lab(rules=5000)
     with Sampler(built.sender.device, built.sender.netns, sojourn=True) as sampler:
         built.start_flood()
@@ -72,15 +74,23 @@ def test_the_ring_sojourn_agrees_with_occupancy_over_rate(lab):
         samples = []
         for sample in sampler.every(0.02):
             samples.append(sample)
-            if sample.monotonic_ns - samples[0].monotonic_ns > 4e9:
+            if sample.monotonic_ns - samples[0].monotonic_ns > 7.2e9:
                 break
+    spans = [span.samples for span in cut(samples)]
+    ratios = sorted(measured_over_estimated(span) for span in spans)
+    assert len(ratios) >= 5
+    assert ratios[len(ratios) // 2] == pytest.approx(1, abs=0.2), ratios
     window = between(samples[0], samples[-1]).queues[0]
+    assert window.ring_sojourn_p50_s <= window.ring_sojourn_p99_s
+
+
+def measured_over_estimated(samples) -> float:
     first, last = samples[0].queues[0], samples[-1].queues[0]
     occupancy = sum(sample.queues[0].ring_used for sample in samples) / len(samples)
-    measured = histogram.mean(histogram.difference(last.ring_sojourn_histogram, first.ring_sojourn_histogram)) / 1e9
-    assert last.sojourn_sampled - first.sojourn_sampled > 100
-    assert measured == pytest.approx(occupancy / window.drained_per_s, rel=0.2)
-    assert window.ring_sojourn_p50_s <= window.ring_sojourn_p99_s
+    waits = histogram.difference(last.ring_sojourn_histogram, first.ring_sojourn_histogram)
+    assert sum(waits) > 30
+    rate = between(samples[0], samples[-1]).queues[0].drained_per_s
+    return histogram.mean(waits) / 1e9 / (occupancy / rate)
 
 
 def test_the_qdisc_sojourn_is_the_wait_in_the_qdisc(lab):

@@ -6,6 +6,7 @@ import pytest
 
 from bqltop import histogram
 from bqltop.sampler import Sampler
+from bqltop.sweep.figures import cut
 from bqltop.window import between
 
 from .devices.traffic import flood
@@ -24,6 +25,12 @@ def occupancy_over_rate(samples) -> float:
     return sum(used) / len(used) / between(samples[0], samples[-1]).queues[0].drained_per_s
 
 
+def measured_over_estimated(samples, name: str = "ring_sojourn_histogram") -> float:
+    """The mean wait over what occupancy and rate say: of several seconds the middle one, for the host is busy."""
+    ratios = sorted(mean_wait(span.samples, name) / occupancy_over_rate(span.samples) for span in cut(samples))
+    return ratios[len(ratios) // 2]
+
+
 ROUGHLY = 0.5
 """On the one CPU of the guest the sampler only runs when neither end does: what it sees of the ring is no fair sample. The host's
 tests ask for 20 %."""
@@ -40,7 +47,7 @@ def test_on_veth_packets_are_timed_through_qdisc_and_ring():
         needs_ebpf(sampler.sample())
         lab.start_flood()
         time.sleep(1)
-        samples = look(sampler, 4, interval=0.05)
+        samples = look(sampler, 6, interval=0.05)
         lab.stop_flood()
         lab.settle(60)
         last = sampler.sample()
@@ -51,7 +58,7 @@ def test_on_veth_packets_are_timed_through_qdisc_and_ring():
     assert ended + queue.sojourn_lost <= queue.sojourn_sampled
     if last.link.tx_dropped == 0:  # what the ring drops is lost, and counted so
         assert ended > 0.9 * queue.sojourn_sampled
-        assert mean_wait(samples, "ring_sojourn_histogram") == pytest.approx(occupancy_over_rate(samples), rel=ROUGHLY)
+        assert measured_over_estimated(samples) == pytest.approx(1, abs=ROUGHLY)
 
 
 @pytest.mark.parametrize("backpressure", [True, False])
@@ -62,9 +69,9 @@ def test_on_tun_a_packet_waits_as_long_as_the_reader_is_behind(backpressure):
             pytest.skip("this kernel's tun has no backpressure")
         with flood(tun.address, pps=2000):
             time.sleep(1.5)
-            samples = look(sampler, 4)
+            samples = look(sampler, 6)
     assert sum(samples[-1].queues[0].ring_sojourn_histogram) > 50
-    assert mean_wait(samples, "ring_sojourn_histogram") == pytest.approx(occupancy_over_rate(samples), rel=ROUGHLY)
+    assert measured_over_estimated(samples) == pytest.approx(1, abs=ROUGHLY)
 
 
 @pytest.mark.kernel(needs="usbnet_bql")
