@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
 
 def start_probe(sampler: Sampler, arguments: argparse.Namespace) -> Sampler:
     """Begin the probe that was asked for; its figures are in the samples. Raises Fault."""
-    if arguments.probe:
+    if arguments.probe is not None:
         from bqltop.probe import ProbeError, Prober, resolve_address
 
         try:
@@ -96,13 +97,17 @@ def write_lines(source: Source, arguments: argparse.Namespace) -> int:
 
 def seconds(text: str) -> float:
     """An interval in seconds; argparse shows the error."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not FASTEST_S <= value <= SLOWEST_S:
+    if not FASTEST_S <= number(text) <= SLOWEST_S:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from {FASTEST_S} to {SLOWEST_S:g}")
-    return value
+    return number(text)
+
+
+def number(text: str) -> float:
+    """A number in plain digits (float() also takes those of other scripts, and 1_000); not a number for all else."""
+    try:
+        return float(text) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        return math.nan
 
 
 def positive(text: str) -> int:

@@ -9,6 +9,7 @@ from importlib import import_module
 
 from bqltop import __version__
 from bqltop.fault import Fault
+from bqltop.format import printable
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "watch": ("bqltop.watch", "watch a device (what `bqltop DEV` does; for a device named like a command)"),
@@ -31,7 +32,7 @@ class _Parser(argparse.ArgumentParser):
     """argparse, saying what is wrong in one line."""
 
     def error(self, message: str):
-        self.exit(FAULT, f"bqltop: {message} (bqltop --help)\n")
+        self.exit(FAULT, f"bqltop: {printable(message)} (bqltop --help)\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Fault as error:
-        print(f"bqltop: {error}", file=sys.stderr)
+        print(f"bqltop: {printable(str(error))}", file=sys.stderr)  # a name in it may hold a line's end
         return FAULT
 
 

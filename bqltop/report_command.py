@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from bqltop.fault import Fault
 from bqltop.output import put, quiet_exit
 from bqltop.recording import Recording, RecordingError
 from bqltop.recording.when import EXAMPLES, moment
@@ -19,13 +20,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit status: 0, 2 where the file or a time is wrong."""
+    """The exit status: 0. Raises Fault where the file or a time is wrong."""
     try:
         with Recording(arguments.file) as recording:
             text = _of(recording, arguments)
-    except (RecordingError, ValueError) as error:
-        print(f"bqltop: {error}", file=sys.stderr)
-        return 2
+    except ValueError as error:
+        raise Fault(str(error)) from None
     try:
         put(sys.stdout, text)
     except BrokenPipeError:
@@ -36,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _of(recording: Recording, arguments: argparse.Namespace) -> str:
     """One report for each device of the recording. A sample that cannot be read ends it there, with a note."""
     span = recording.times[0], recording.times[-1]
-    start = moment(arguments.start, span) if arguments.start else None
-    end = moment(arguments.end, span) if arguments.end else None
+    start = moment(arguments.start, span) if arguments.start is not None else None
+    end = moment(arguments.end, span) if arguments.end is not None else None
     trailing = recording.trailing if end is None else ()
     texts = []
     for stream in _streams(recording):

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 def check_list(arguments: argparse.Namespace) -> None:
     """Refuse what needs a device. Raises Fault."""
     for option in ("netns", "pid", "container", "csv", "count", "probe"):
-        if getattr(arguments, option, None):
+        if getattr(arguments, option, None) not in (None, False):
             raise Fault(f"--{option} goes with a device: bqltop DEV --{option} ...")
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from bqltop.arguments import seconds
 from bqltop.fault import Fault
+from bqltop.files import renew
+from bqltop.format import printable
 from bqltop.output import INTERRUPTED, Source, Windows, prometheus
 
 DEFAULT_LISTEN = "127.0.0.1:9743"
@@ -36,29 +38,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--textfile", type=Path, metavar="PATH",
                         help="write a file for node_exporter's textfile collector instead, renewed every --interval")
     parser.add_argument("--openmetrics", action="store_true", help="write that file as OpenMetrics")
-    parser.add_argument("--interval", type=float, default=1.0, metavar="S", help="seconds between samples (default 1)")
+    parser.add_argument("--interval", type=seconds, default=1.0, metavar="S", help="seconds between samples (default 1)")
 
 
 def run(args: argparse.Namespace, make_source: Callable[[argparse.Namespace], AbstractContextManager[Source]]) -> int:
-    """Export until the source ends or Ctrl-C. Exit status 0, 130 after Ctrl-C, 2 where it cannot start."""
-    try:
-        registry, collector = _registry()
+    """Export until the source ends or Ctrl-C. Exit status 0, 130 after Ctrl-C, 1 where a file cannot be renewed. Raises
+    Fault where it cannot start; nothing is served before the device has been found."""
+    registry, collector = _registry()
+    with make_source(args) as source:
         publish, close = _publisher(args, registry)
-    except ExportError as error:
-        print(f"bqltop: {error}", file=sys.stderr)
-        return 2
-    try:
-        with make_source(args) as source:
+        try:
             for sample, window in Windows(source.every(args.interval)):
                 collector.update(sample, window)
                 publish()
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except ExportError as error:
-        print(f"bqltop: {error}", file=sys.stderr)
-        return 1
-    finally:
-        close()
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except ExportError as error:
+            print(f"bqltop: {printable(str(error))}", file=sys.stderr)
+            return 1
+        finally:
+            close()
     return 0
 
 
@@ -106,10 +105,7 @@ def write_textfile(path: Path, registry, *, openmetrics: bool = False) -> None:
         from prometheus_client.openmetrics.exposition import generate_latest
     else:
         from prometheus_client import generate_latest
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")  # not *.prom: a collector must not pick it up
     try:
-        draft.write_bytes(generate_latest(registry))
-        draft.replace(path)
+        renew(path, generate_latest(registry))
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise ExportError(f"cannot write {path}: {error.strerror}") from None

@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bqltop.arguments import add_output, check_output, headless
-from bqltop.recording import RecordingError, Replay
+from bqltop.arguments import add_output, check_output, headless, number
+from bqltop.fault import Fault
+from bqltop.recording import Replay
 from bqltop.recording.replay import MAX_SPEED, MIN_SPEED
 from bqltop.recording.when import EXAMPLES, moment
 
 
 def speed(text: str) -> float:
     """A speed: 1, 10x, 0.5. Raises ArgumentTypeError."""
-    try:
-        value = float(text.removesuffix("x"))
-    except ValueError:
-        value = 0.0
+    value = number(text.removesuffix("x"))
     if not MIN_SPEED <= value <= MAX_SPEED:
         raise argparse.ArgumentTypeError(f"{text!r} is not a speed from {MIN_SPEED:g} to {MAX_SPEED:g}")
     return value
@@ -32,16 +30,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit status: 0, 2 for a file that cannot be replayed."""
+    """The exit status. Raises Fault for a file that cannot be replayed."""
     check_output(arguments)
     lines = headless(arguments) is not None
     try:
         replay = Replay(arguments.file, speed=arguments.speed or (None if lines else 1.0), loop=arguments.loop, hold=not lines)
-        if arguments.at:
+        if arguments.at is not None:
             replay.seek(moment(arguments.at, replay.span))
-    except (RecordingError, ValueError) as error:
-        print(f"bqltop: {error}", file=sys.stderr)
-        return 2
+    except ValueError as error:
+        raise Fault(str(error)) from None
     with replay:
         return show(replay, arguments)
 

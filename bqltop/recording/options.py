@@ -18,7 +18,7 @@ _AGES = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 def size(text: str) -> int:
     """Bytes: 500M, 2Gi, 1000000. Raises ArgumentTypeError."""
-    found = re.fullmatch(r"(\d{1,15})(k|M|G|Ki|Mi|Gi)?B?", text)
+    found = re.fullmatch(r"(\d{1,15})(k|M|G|Ki|Mi|Gi)?B?", text, re.ASCII)
     if not found or not int(found[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is no size like 500M or 2Gi")
     return int(found[1]) * _SIZES[found[2] or ""]
@@ -26,7 +26,7 @@ def size(text: str) -> int:
 
 def age(text: str) -> float:
     """Seconds: 1h, 30min, 1d. Raises ArgumentTypeError."""
-    found = re.fullmatch(r"(\d{1,9})(s|m|min|h|d)?", text)
+    found = re.fullmatch(r"(\d{1,9})(s|m|min|h|d)?", text, re.ASCII)
     if not found or not int(found[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is no time like 30min, 1h or 1d")
     return int(found[1]) * _AGES[found[2] or ""]
@@ -48,7 +48,7 @@ def about() -> dict[str, str]:
 def recorded(source, arguments: argparse.Namespace, **more: str) -> Iterator:
     """``source`` itself, or with ``--record`` a source that also records; the file is finished at the end. ``more`` goes
     to the header beside ``about``. Raises RecordingError where the file cannot be begun."""
-    if not arguments.record:
+    if arguments.record is None:
         yield source
         return
     recorder = Recorder(arguments.record, about={**about(), **more}, max_bytes=arguments.record_size,

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bqltop import __version__
+from bqltop.files import must_be_ordinary
 from bqltop.model import SCHEMA, Event, Sample
 from bqltop.recording import jsonline
 from bqltop.recording.codec import record_to_dict, to_dict
@@ -96,6 +97,7 @@ class Writer:
         self._max_bytes, self._max_age_s, self._keep = max_bytes, max_age_s, max(1, keep)
         self._file: LineFile | None = None
         if path.exists() and (max_bytes or max_age_s):
+            must_be_ordinary(path)
             rotate(path, self._keep)
         self._open()
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 
 from bqltop import format as fmt
-from bqltop.arguments import add_place, place
+from bqltop.arguments import add_place, number, place
 from bqltop.cli import Fault
 from bqltop.format import printable
 from bqltop.kernel.netns import Namespace, NetnsError
@@ -78,7 +78,7 @@ def _wanted(arguments: argparse.Namespace, lab) -> tuple[saved.Saved, Namespace]
     from bqltop.kernel import netns
 
     words = arguments.words
-    if arguments.resume:
+    if arguments.resume is not None:
         if words or arguments.load:
             raise Fault("--resume has everything in its file: name no device, no settings and no --load")
         found = saved.load(arguments.resume)
@@ -105,7 +105,7 @@ def _sweep(arguments: argparse.Namespace, wanted: saved.Saved, where: Namespace)
         tuner = Tuner(wanted.device, where, session.journal(arguments), read_only=arguments.read_only)
     except OSError as error:
         raise Fault(printable(error.strerror or str(error))) from None
-    path = arguments.resume or arguments.save
+    path = arguments.save if arguments.resume is None else arguments.resume
     with tuner, Sampler(wanted.device, where, sojourn=True) as sampler, guarded(tuner, lambda: "revert"):
         _check(tuner, wanted.plan)
         _prober(sampler, wanted)
@@ -145,7 +145,7 @@ def _prober(sampler, wanted: saved.Saved) -> None:
     """Begin the probe; it is closed with the sampler. Raises Fault."""
     from bqltop.probe import ProbeError, Prober, resolve_address
 
-    if wanted.probe:
+    if wanted.probe is not None:
         try:
             address = resolve_address(wanted.probe, sampler.namespace, wanted.device)
             sampler.prober = Prober(sampler.namespace, wanted.device, address, interval_s=0.1).start()
@@ -154,7 +154,7 @@ def _prober(sampler, wanted: saved.Saved) -> None:
 
 
 def _keep(path: str | None, wanted: saved.Saved, sweeper: Sweeper) -> None:
-    if path:
+    if path is not None:
         try:
             saved.save(path, saved.Saved(wanted.device, wanted.netns, wanted.plan, tuple(sweeper.trials), wanted.bounds,
                                          wanted.probe))  # fmt: skip
@@ -197,7 +197,6 @@ def _count(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if 0.2 <= float(text) <= 3600:
-            return float(text)
+    if 0.2 <= number(text) <= 3600:
+        return number(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.2 to 3600")

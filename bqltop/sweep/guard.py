@@ -22,7 +22,7 @@ FIGURE_OF = {
 """What a bound may be on, and the figure that it is held against."""
 LEAST_ECHOES = 5
 """Echoes below which neither loss nor round trip say anything."""
-_BOUND = re.compile(r"^(?P<what>[a-z]+)\s*>\s*(?P<number>\d+(\.\d+)?)\s*(?P<unit>%|ns|us|ms|s)$")
+_BOUND = re.compile(r"^(?P<what>[a-z]+)\s*>\s*(?P<number>\d+(\.\d+)?)\s*(?P<unit>%|ns|us|ms|s)$", re.ASCII)
 _SCALE = {"%": 0.01, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from bqltop.files import renew
 from bqltop.sweep.figures import Measured
 from bqltop.sweep.plan import BadPlan, Plan, Setting
 from bqltop.sweep.result import Trial
@@ -30,16 +29,7 @@ class Saved:
 
 def save(path: str | Path, saved: Saved) -> None:
     """Write it so that a crash leaves the old file or the new one. Raises OSError."""
-    path = Path(path)
-    text = json.dumps({"bqltop-sweep": VERSION, **dataclasses.asdict(saved)})
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    renew(Path(path), json.dumps({"bqltop-sweep": VERSION, **dataclasses.asdict(saved)}).encode())
 
 
 def load(path: str | Path) -> Saved:

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from bqltop.arguments import add_place, place
+from bqltop.arguments import add_place, number, place
 from bqltop.fault import Fault
 from bqltop.format import printable
 from bqltop.tuning import session
@@ -232,7 +232,6 @@ def _whole(text: str) -> int:
 
 
 def _trial(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if 0 < float(text) <= LONGEST_TRIAL_S:
-            return float(text)
+    if 0 < number(text) <= LONGEST_TRIAL_S:
+        return number(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds up to {LONGEST_TRIAL_S:g}")

@@ -52,9 +52,9 @@ def _chosen(journal: Journal, arguments: argparse.Namespace) -> list[Leftover]:
     except OSError as error:
         raise Fault(f"the journal {journal.path} cannot be read: {error.strerror}") from None
     lefts = journal.left_behind(kept=arguments.kept)
-    if arguments.netns:
+    if arguments.netns is not None:
         inode = netns.resolve(arguments.netns).inode
         lefts = [left for left in lefts if left.first.identity.netns_inode == inode]
-    if arguments.device:
+    if arguments.device is not None:
         lefts = [left for left in lefts if any(arguments.device in (e.device, e.via) for e in left.entries)]
     return lefts

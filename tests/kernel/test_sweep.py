@@ -128,7 +128,9 @@ def test_a_stopped_sweep_is_resumed(lab, tmp_path):
     end = lab(rules=0).sender
     file = tmp_path / "kept"
     child = started(end, tmp_path, "--save", str(file))
-    time.sleep(1)
+    deadline = time.monotonic() + 30
+    while not json.loads(file.read_text())["trials"] and time.monotonic() < deadline:
+        time.sleep(0.1)
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=20)
     plain = json.loads(file.read_text())

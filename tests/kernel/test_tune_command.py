@@ -166,6 +166,8 @@ def test_a_killed_run_is_spoken_of_and_restored_or_forgotten(ifb, bqltop, tmp_pa
             process.kill()
         _, _, err = bqltop("tune", end.device, "--netns", end.netns)
         assert f"an earlier run left {end.device} (netns {end.netns}): txqueuelen: 32 -> {5 + number}, by " in err
+        assert bqltop("restore", "")[1] == "nothing to restore\n"  # an unset variable must not mean "everything"
+        assert bqltop("restore", "--netns", "")[0] == 2
         assert bqltop("restore", "--list")[1].startswith(f"{end.device} (netns {end.netns}): txqueuelen: 32 -> ")
         assert bqltop(*ending)[0] == 0
         assert bqltop("restore")[1] == "nothing to restore\n"

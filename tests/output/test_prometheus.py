@@ -137,7 +137,7 @@ def test_a_scrape(capsys):
     assert "bqltop_queue_busy_total{" in seen[0]
 
 
-def test_without_the_library_one_line_says_what_to_type(monkeypatch, capsys):
+def test_without_the_library_one_line_says_what_to_type(monkeypatch):
     real = builtins.__import__
 
     def without(name, *rest, **named):
@@ -146,8 +146,9 @@ def test_without_the_library_one_line_says_what_to_type(monkeypatch, capsys):
         return real(name, *rest, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    assert command.run(arguments(), made([])) == 2
-    assert capsys.readouterr().err == "bqltop: prometheus_client is not installed; to get it: pip install 'bqltop[prometheus]'\n"
+    with pytest.raises(command.ExportError) as error:
+        command.run(arguments(), made([]))
+    assert str(error.value) == "prometheus_client is not installed; to get it: pip install 'bqltop[prometheus]'"
 
 
 @pytest.mark.parametrize("text", ["", "nowhere", "host:", "host:x", "host:70000"])

@@ -10,9 +10,10 @@ from dataclasses import replace
 import pytest
 from made_up import Source, sample, samples
 
+from bqltop.cli import main
 from bqltop.eventlog import Detector
 from bqltop.model import Event
-from bqltop.recording import Recorder, Recording, RecordingError, command, options
+from bqltop.recording import Recorder, Recording, RecordingError, options
 from bqltop.recording.tee import Recorded
 
 
@@ -118,9 +119,7 @@ def path(tmp_path):
 
 
 def replay(*words):
-    parser = argparse.ArgumentParser()
-    command.configure(parser)
-    return command.run(parser.parse_args([str(word) for word in words]))
+    return main(["replay", *map(str, words)])
 
 
 def test_lines_come_as_fast_as_they_can_be_read(path, capsys):
