@@ -12,32 +12,29 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import errno
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from bqltop.kernel import netns
-from bqltop.kernel.rtnl_set import RECREATED, other_handle
 from bqltop.model import Event, Namespace, Sample
 from bqltop.tuning import journal as journals
 from bqltop.tuning import shell
 from bqltop.tuning.access import Access, Reading
-from bqltop.tuning.changes import Change, Plan, read_back_note, satisfied, span, warnings
-from bqltop.tuning.ends import open_ends, words
+from bqltop.tuning.changes import Change, Plan, read_back_note, satisfied, span
+from bqltop.tuning.ends import words
 from bqltop.tuning.foreign import Foreign
 from bqltop.tuning.journal import Entry, Journal, JournalError, NoJournal
-from bqltop.tuning.knobs import PEER_KNOBS, BadValue, Knob, Setting, Source, Value, parse_qdisc, show_qdisc
+from bqltop.tuning.knobs import Source, Value
+from bqltop.tuning.planner import Planner, single
 
-READ_ONLY = "bqltop runs with --read-only"
 LIMITS = ("limit_min", "limit_max")
 
 Step = Callable[[str], None]
 """Called with the name of each step of a change; tests end the process there."""
 
 
-class Tuner:
+class Tuner(Planner):
     """The knobs of one device and, on a veth, of its peer. Raises OSError(ENODEV) when there is no such device.
 
     ``ns``: the device's namespace, None for ours. ``clock`` gives seconds (monotonic) for trials. ``access`` makes
@@ -47,15 +44,12 @@ class Tuner:
     def __init__(self, device: str, ns: Namespace | None = None, journal: Journal | NoJournal | None = None, *,
                  read_only: bool = False, clock: Callable[[], float] = time.monotonic, access=Access,
                  step: Step = lambda name: None):  # fmt: skip
-        self.ns = ns or netns.current()
         self.journal = journal or Journal()
-        self.read_only = read_only
+        super().__init__(device, ns or netns.current(), read_only=read_only, access=access)
         self.changes: list[Change] = []
         """In force and not taken back, oldest first."""
         self._clock, self._step = clock, step
-        self._lock = threading.RLock()
         self._closed = False
-        self.own, self.peer, self.peer_missing = open_ends(device, self.ns, access)
         self._foreign = Foreign(self._ends(), self.ns)
 
     def close(self) -> None:
@@ -72,105 +66,6 @@ class Tuner:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _ends(self) -> list[Access]:
-        return [end for end in (self.own, self.peer) if end is not None]
-
-    @property
-    def device(self) -> str:
-        """The device's name now. Raises OSError(ENODEV) when it is gone."""
-        return self.own.confirm()
-
-    # looking
-
-    def knobs(self, queue: int | None = None) -> list[Setting]:
-        """Every knob with its value now, bounds, and why it cannot be set if so. Raises OSError(ENODEV)."""
-        with self._lock:
-            self.own.confirm()
-            found = [self._setting(self.own, knob, queue if knob.per_queue else None) for knob in self.own.knobs()]
-            if self.peer:
-                found += [self._setting(self.peer, knob) for knob in PEER_KNOBS.values()]
-            elif self.peer_missing:
-                found += [
-                    Setting(knob, "peer", None, why_not=self.peer_missing) for knob in PEER_KNOBS.values()
-                ]
-            return found
-
-    def setting(self, id: str, queue: int | None = None) -> Setting:
-        """One knob. Raises BadValue for one that this device cannot have, OSError(ENODEV)."""
-        with self._lock:
-            end, knob = self._find(id)
-            return self._setting(end, knob, queue)
-
-    def _setting(self, end: Access, knob: Knob, queue: int | None = None) -> Setting:
-        setting = end.setting(knob, queue)
-        if self.read_only and setting.values:
-            return dataclasses.replace(setting, why_not=READ_ONLY, errno=None)
-        return setting
-
-    def _find(self, id: str) -> tuple[Access, Knob]:
-        knob = PEER_KNOBS.get(id) or self.own.knob(id)
-        if knob is None:
-            known = [knob.id for knob in self.own.knobs()] + [*PEER_KNOBS]
-            close = difflib.get_close_matches(id, known, 1)
-            meant = f"did you mean {close[0]}?" if close else f"there are: {', '.join(known)}"
-            raise BadValue(f"{self.own.last_name} has no knob {id!r}; {meant}")
-        if not knob.peer:
-            return self.own, knob
-        if self.peer is None:
-            raise BadValue(f"{id}: {self.peer_missing or 'this device has no peer'}")
-        return self.peer, knob
-
-    # planning
-
-    def plan(self, assignments: Mapping[str, str], queue: int | None = None) -> list[Plan]:
-        """What setting these would do; nothing is written. Per-queue knobs go to ``queue``, or to every queue.
-
-        Raises BadValue (one plain line) for an unknown knob, value or queue, OSError(ENODEV).
-        """
-        with self._lock:
-            self.own.confirm()
-            return [self._plan(id, text, queue, assignments) for id, text in assignments.items()]
-
-    def _plan(self, id: str, text: str, queue: int | None, together: Mapping[str, str]) -> Plan:
-        end, knob = self._find(id)
-        queue = queue if knob.per_queue else None
-        if queue is not None and queue not in end.queues(knob):
-            raise BadValue(f"{end.last_name} has no TX queue {queue}; there are {len(end.queues(knob))}")
-        setting = self._setting(end, knob, queue)
-        asked = setting.check(text)
-        if asked is None:
-            raise BadValue(f"{id} needs a value")
-
-        def now(other: str) -> tuple[Value, ...]:
-            return self._values_with(other, queue, together)
-
-        return Plan(
-            knob=knob, device=end.last_name, netns=end.ns.name, queues=setting.queues, old=setting.values, asked=asked,
-            command=self._command(end, knob, asked, _single(setting.queues)), warnings=warnings(setting, asked, now),
-            cuts_traffic=knob.cuts, refused=setting.why_not, errno=setting.errno,
-        )  # fmt: skip
-
-    def _values_with(self, id: str, queue: int | None, together: Mapping[str, str]) -> tuple[Value, ...]:
-        """The values a knob will have when the assignments of one plan are in force; () where it does not exist."""
-        try:
-            end, knob = self._find(id)
-            if id in together:
-                return (knob.parse(together[id]),)
-            return end.setting(knob, queue if knob.per_queue else None).values
-        except (BadValue, OSError):
-            return ()
-
-    def _command(self, end: Access, knob: Knob, value: Value, queue: int | None) -> str:
-        if knob.source not in (Source.QDISC, Source.QDISC_OPTION):
-            return shell.command(knob, end.last_name, end.ns, value, queue)
-        root = end.qdisc()
-        fixed = root is not None and root.kind in RECREATED and root.handle
-        if knob.source is Source.QDISC_OPTION and root is not None:
-            value = show_qdisc(root.kind, (root.parameters if fixed else {}) | {knob.name: value})
-        if fixed and parse_qdisc(str(value))[0] == root.kind:
-            return shell.recreate_qdisc(end.last_name, end.ns, value, other_handle(root.handle))
-        return shell.command(knob, end.last_name, end.ns, value, queue)
 
     # doing
 
@@ -339,7 +234,7 @@ class Tuner:
             command = shell.put_back_qdisc(end.last_name, end.ns)
         else:
             try:
-                command = self._command(end, change.plan.knob, old, _single(change.plan.queues))
+                command = self._command(end, change.plan.knob, old, single(change.plan.queues))
             except OSError:
                 command = ""
         return dataclasses.replace(change.plan, old=change.kept, asked=old, command=command, warnings=())
@@ -402,10 +297,6 @@ class Tuner:
     def others(self) -> list[Entry]:
         """Changes in force on this device or its peer by other runs of bqltop that are alive."""
         return [entry for end in self._ends() for entry in self.journal.others(end.identity)]
-
-
-def _single(queues: tuple[int | None, ...]) -> int | None:
-    return queues[0] if len(queues) == 1 else None
 
 
 @contextlib.contextmanager

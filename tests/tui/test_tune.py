@@ -20,7 +20,8 @@ from bqltop.tui.screens.leave import LeaveScreen
 from bqltop.tui.tuning import TRIAL_S
 from bqltop.tui.widgets.tune_panel import TunePanel
 from bqltop.tuning.journal import Journal
-from bqltop.tuning.tuner import READ_ONLY, Tuner
+from bqltop.tuning.planner import READ_ONLY
+from bqltop.tuning.tuner import Tuner
 
 
 class Clock:

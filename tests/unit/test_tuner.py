@@ -8,7 +8,8 @@ from fake_access import FakeAccess
 
 from bqltop.tuning.journal import Journal
 from bqltop.tuning.knobs import BadValue
-from bqltop.tuning.tuner import READ_ONLY, Tuner
+from bqltop.tuning.planner import READ_ONLY
+from bqltop.tuning.tuner import Tuner
 
 KERNEL_SAYS = {
     errno.EPERM: "Operation not permitted", errno.EACCES: "Permission denied", errno.EINVAL: "Invalid argument",
