@@ -8,13 +8,13 @@ never 0. The names are the ones of the JSON output (docs/json.md): a record beco
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 
 SCHEMA = 1
 """Version of the sample's shape in JSON and in recordings. Raised when a name is removed or changes its meaning."""
 
 
-class Unit(str, Enum):
+class Unit(StrEnum):
     """What BQL charges for one packet: its bytes (real cards, usbnet) or 1 (veth)."""
 
     PACKETS = "packets"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from bqltop.histogram import LINEAR_WORK_CELLS, LOG_LINEAR_CELLS
 from bqltop.kernel.bpf import BpfError, Module, read_program
@@ -329,7 +329,7 @@ def _first_argument(btf: Btf) -> int:
 class _QueueLayout:
     """Where the members of QUEUE_MEMBERS lie in the bytes of a netdev_queue, as one struct format."""
 
-    _LETTERS = {1: "B", 2: "H", 4: "I", 8: "Q"}
+    _LETTERS: ClassVar[dict[int, str]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
     def __init__(self):
         btf = Btf.vmlinux()
