@@ -8,7 +8,7 @@ never 0. The names are the ones of the JSON output (docs/json.md): a record beco
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum, StrEnum
+from enum import StrEnum
 
 SCHEMA = 1
 """Version of the sample's shape in JSON and in recordings. Raised when a name is removed or changes its meaning."""
