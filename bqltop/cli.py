@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from bqltop import __version__
+from bqltop import __version__, stdio
 from bqltop.fault import Fault
 from bqltop.format import printable
 
@@ -31,18 +31,27 @@ FAULT = 2
 class _Parser(argparse.ArgumentParser):
     """argparse, saying what is wrong in one line."""
 
+    def exit(self, status: int = 0, message: str | None = None):
+        sys.stdout.flush()  # what --help wrote: a full disk is told here
+        super().exit(status, message)
+
     def error(self, message: str):
         self.exit(FAULT, f"bqltop: {printable(message)} (bqltop --help)\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit status: 0, 2 for wrong input, 130 after Ctrl-C, else what the command says."""
+    """The exit status: 0, 2 for wrong input, 130 after Ctrl-C, else what the command says. Without ``argv`` it is a process
+    of its own, whose streams are made ready first."""
+    if argv is None:
+        stdio.prepare()
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in arguments[:1] if word in COMMANDS), None)
     try:
-        if command is None:
-            return _run("watch", arguments)
-        return _run(command, arguments[1:])
+        status = _run("watch", arguments) if command is None else _run(command, arguments[1:])
+        sys.stdout.flush()
+        return status
+    except stdio.ReaderGone:
+        return 0
     except KeyboardInterrupt:
         return 130
     except Fault as error:

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TextIO
 
-from bqltop.fault import Fault
 from bqltop.model import Sample
 from bqltop.output import csv_rows, json_lines, text_lines
+from bqltop.stdio import OutputError, discard
 from bqltop.window import Window, between
 
 ONCE_SECONDS = 0.2
@@ -27,10 +27,6 @@ WRITERS: dict[str, Callable[[Mapping[int, Sample]], Write]] = {
     "csv": csv_rows.writer,
     "text": text_lines.writer,
 }
-
-
-class OutputError(Fault):
-    """Standard output cannot be written; the message is one line for the user."""
 
 
 class Source(Protocol):
@@ -101,12 +97,6 @@ def put(out: TextIO, text: str) -> None:
 
 
 def quiet_exit(out: TextIO) -> None:
-    """Point a broken pipe's descriptor at /dev/null: what is still buffered would raise again when the interpreter
-    flushes its streams at exit, and print a traceback nobody can act on."""
-    try:
-        descriptor = out.fileno()
-    except (OSError, ValueError, AttributeError):  # not a real file
-        return
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, descriptor)
-    os.close(null)
+    """Point a broken pipe's descriptor at /dev/null, if it is a real file."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        discard(out.fileno())
