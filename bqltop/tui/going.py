@@ -34,6 +34,7 @@ class Opened(Message):
 
     stream: int | None
     why: str = ""
+    asked: tuple[int, int] | None = None
 
 
 def _other_end(found: Sequence[Neighbour]) -> Neighbour | None:
@@ -54,6 +55,7 @@ class Going:
         self._came_from: dict[int, int | None] = {}
         self._awaited: int | None = None
         self._asked_from: int | None = None
+        self._opening: set[tuple[int, int]] = set()
         self._quietly = False
         """What was asked for is to be watched, but not shown."""
         self.dropped: set[int] = set()
@@ -80,16 +82,23 @@ class Going:
                 self._list.say("")
                 self._app.pop_screen()
             self._app.show_stream(stream)
+        elif stream is not None:
+            self._awaited = stream  # it is watched, and shown with its first sample
         elif len(self._app.feeds) >= MOST:
             self.say(f"{MOST} devices are watched already: Esc closes one that was opened from here")
         else:
             self._watch(where, ifindex, came_from, quietly=False)
 
     def _watch(self, where: Namespace, ifindex: int, came_from: int | None, quietly: bool) -> None:
+        """Asked for twice while it is being attached to, it is opened once."""
         self._asked_from, self._quietly = came_from, quietly
-        self.devices.watch(where, ifindex, lambda stream, why: self._app.post_message(Opened(stream, why)))
+        asked = where.inode, ifindex
+        if asked not in self._opening:
+            self._opening.add(asked)
+            self.devices.watch(where, ifindex, lambda stream, why: self._app.post_message(Opened(stream, why, asked)))
 
     def opened(self, message: Opened) -> None:
+        self._opening.discard(message.asked)
         if message.stream is None:
             self.say(message.why)
             return

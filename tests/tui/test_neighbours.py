@@ -56,6 +56,24 @@ async def test_p_shows_the_peer_p_again_comes_back_and_escape_closes_it():
         assert list(app.feeds) == [0], "what was named on the command line stays"
 
 
+async def test_p_pressed_twice_opens_one_device():
+    app = GoingApp(FakeDevices())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await started(app, pilot)
+        told = []
+        app.devices.watch = lambda where, which, tell: (app.devices.asked.append((where, which)), told.append(tell))
+        await pilot.press("p", "p")
+        await pilot.pause(0.2)
+        told[0](1, "")
+        app.devices.watched[WEB.inode, 2] = 1
+        await pilot.press("p")
+        await pilot.pause(0.2)
+        assert app.devices.asked == [(WEB, 2)]
+        app.play(12, s1=FakeSource("packets", name="eth0"))
+        await pilot.pause()
+        assert app.stream == 1
+
+
 async def test_a_peer_that_cannot_be_entered_and_none_at_all_are_said():
     app = GoingApp(FakeDevices())
     async with app.run_test(size=(120, 40)) as pilot:

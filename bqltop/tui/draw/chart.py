@@ -119,16 +119,17 @@ def _title(data: Lane, width: int) -> Strip:
 
 def axis(seconds: float, width: int, marks: Sequence[float] = (), end_ago: float = 0.0) -> Strip:
     """The time axis of ``seconds`` that end ``end_ago`` seconds before now. ``marks`` are moments, in seconds before its
-    right end, at which something was changed; they stand as triangles."""
+    right end, at which something was changed; they stand as triangles, in place of a label if need be."""
     room = max(0, width - AXIS)
     cells = ["─"] * room
+    places = {min(room - 1, int((1 - before / seconds) * room)) for before in marks if 0 <= before <= seconds}
     right_end = "now" if end_ago < 0.5 else ago(end_ago)
     for position, label in ((1.0, right_end), (0.5, ago(end_ago + seconds / 2)), (0.0, ago(end_ago + seconds))):
         start = min(room - len(label), max(0, round(position * room) - len(label) // 2))
-        if start >= 0 and all(cell == "─" for cell in cells[start : start + len(label)]):
+        span = range(start, start + len(label))
+        if start >= 0 and all(cells[i] == "─" for i in span) and places.isdisjoint(span):
             cells[start : start + len(label)] = label
     line = Line((" " * AXIS, palette.FAINT))
-    places = {min(room - 1, int((1 - before / seconds) * room)) for before in marks if 0 <= before <= seconds}
     run = ""
     for place, character in enumerate(cells):
         if place in places:

@@ -11,16 +11,18 @@ from bqltop.tui.frame import Frame, View
 from bqltop.tui.tape import BADGE as TAPE_BADGE
 from bqltop.tui.widgets.panel import Panel
 
-GOING = (("l", "devices"), ("p", "peer"), ("n", "neighbours"))
+FIRST = (("?", "help"), ("q", "quit"), ("t", "tune"), ("a", "advice"), ("space", "pause"))
+"""The keys that everybody needs: they fit in any window."""
+GOING = (("l", "devices"), ("p", "peer"), ("n", "neighbours"), ("P", "both ends"))
 """Only where there are other devices to go to: not in a replay."""
 HINTS = (
-    ("?", "help"), ("q", "quit"), ("space", "pause"), ("t", "tune"), *GOING[:2], ("+ -", "rate"), ("s", "sort"),
-    ("z", "idle queues"), ("c", "chart"), ("↑ ↓", "queue"), ("← →", "time"), ("x", "span"),
-    GOING[2], ("d", "diagnostics"),
+    *FIRST, *GOING[:2], ("e", "events"), ("r", "record"), ("b B", "compare"), ("↑ ↓", "queue"), ("← →", "time"), ("x", "span"),
+    *GOING[2:], ("S", "sweep"), ("+ -", "rate"), ("s", "sort"), ("z", "idle queues"), ("c", "chart"), ("d", "diagnostics"),
 )
 TAPE_HINTS = (
     ("?", "help"), ("q", "quit"), ("space", "stop, go on"), ("← →", "step"), (", .", "second"), ("[ ]", "minute"),
-    ("< >", "event"), ("+ -", "speed"), ("x", "span"), ("c", "chart"), ("s", "sort"), ("z", "idle queues"),
+    ("< >", "event"), ("+ -", "speed"), ("x", "span"), ("e", "events"), ("a", "advice"), ("c", "chart"), ("s", "sort"),
+    ("z", "idle queues"),
 )
 """While a recording is played."""
 SAID_S = 6.0
@@ -82,7 +84,9 @@ class Keys(Panel):
         shown = TAPE_HINTS if playing and self.hints is HINTS else self.hints
         several = (("Tab", "device"),) if view.device[1] > 1 else ()
         here = shown if self.app.devices is not None else [hint for hint in shown if hint not in GOING]
-        hints = [(key, "go on" if key == "space" and view.paused else text) for key, text in (*several, *here)]
+        several_at = len(FIRST) if shown is HINTS else 0
+        ordered = (*here[:several_at], *several, *here[several_at:])
+        hints = [(key, "go on" if key == "space" and view.paused else text) for key, text in ordered]
         return [head.keys(hints, width)]
 
 
