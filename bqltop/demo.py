@@ -14,13 +14,13 @@ from bqltop.recording.options import add_record
 from bqltop.tuning import session
 
 LOAD = (
-    ("rules", int, "N", "filter rules the consumer compares each packet with: the more, the slower"),
-    ("packet-size", int, "BYTES", "UDP payload of a packet"),
-    ("burst", int, "N", "packets in a burst (0: without pause)"),
-    ("pause-ms", float, "MS", "silence between bursts"),
-    ("pps", int, "N", "packets per second at most (0: as fast as it goes)"),
-    ("queues", int, "N", "TX queues"),
-    ("qdisc", str, "WORDS", "qdisc of the sender, as tc takes it"),
+    ("rules", int, "N", "filter rules the consumer compares each packet with: the more, the slower (default 5000)"),
+    ("packet-size", int, "BYTES", "UDP payload of a packet, in bytes (default 1000)"),
+    ("burst", int, "N", "packets in a burst (default 0: without pause)"),
+    ("pause-ms", float, "MS", "silence between bursts, in milliseconds (default 10)"),
+    ("pps", int, "N", "packets per second at most (default 0: as fast as it goes)"),
+    ("queues", int, "N", "TX queues (default 1)"),
+    ("qdisc", str, "WORDS", "qdisc of the sender, as tc takes it (default pfifo)"),
 )
 """Options that set the lab's load: name (of LabSpec, too), type, metavar, help."""
 

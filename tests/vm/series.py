@@ -45,7 +45,7 @@ full speed fills the ring whatever the consumer does, and a full ring makes requ
 
 
 def run_series(load: dict[str, int], runs: int = 2, seconds: float = 5.0) -> tuple[list[Trial], Plan]:
-    """All settings in an order by chance, in a lab of its own."""
+    """All settings in random order, in a lab of its own."""
     plan = Plan(tuple(SETTINGS.values()), runs, seconds, warm_up=3.0, seed=7)
     with veth_lab(qdisc="sfq", **load) as lab:
         where = netns.resolve(lab.sender.netns)
