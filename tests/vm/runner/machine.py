@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import tempfile
@@ -16,8 +17,11 @@ from .kernels import Kernel
 from .tools import Unavailable, find_virtiofsd, last_line, qemu_version
 
 SECOND_STAGE = Path(__file__).with_name("guest-init.sh")
-CONSOLE_EXCERPT = 40
-"""Lines of the console that are shown when a guest is stuck or dead."""
+CONSOLE_EXCERPT = 100
+"""Lines of the console that are shown when a guest is stuck or dead: an oops takes some sixty."""
+
+OOPS = re.compile(r"\b(BUG: .*|Oops: .*|general protection fault.*|watchdog: BUG.*|Kernel panic .*)")
+"""How a kernel says that it has had enough; the first such line names the cause."""
 
 KERNEL_ARGUMENTS = (
     "rdinit=/init console=ttyS0 quiet loglevel=4 panic=-1 oops=panic mitigations=off tsc=reliable "
@@ -81,6 +85,8 @@ class Machine:
                 end(share)
             if self.outcome.trouble:
                 self.outcome.console = tail(work / "console")
+                oops = next(filter(None, map(OOPS.search, self.outcome.console)), None)
+                self.outcome.trouble += f": {oops[1]}" if oops else ""
         self.outcome.seconds = time.monotonic() - started
         return self.outcome
 
@@ -135,7 +141,8 @@ class Machine:
                 reader.join(5)
         if self.outcome.status is None and not self.outcome.trouble:
             said = (work / "qemu.log").read_text(errors="replace").strip()
-            self.outcome.trouble = f"QEMU: {last_line(said)}" if said else "the guest died"
+            # once the guest runs, what QEMU said was a warning
+            self.outcome.trouble = f"QEMU: {last_line(said)}" if said and not self.outcome.release else "the guest died"
 
     def _wait(self, process: subprocess.Popen) -> None:
         """Wait for the guest to power off; note the trouble when it takes too long or falls silent."""
