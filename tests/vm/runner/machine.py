@@ -37,7 +37,7 @@ class Settings:
     cpus: int = 2
     accelerator: str | None = None
     """QEMU's -accel; None: emulation, which works everywhere (build machines have no usable /dev/kvm)."""
-    timeout: float = 1200.0
+    timeout: float = 2400.0
     """Seconds for the whole command."""
     silence: float = 300.0
     """Seconds without any word from the guest after which it counts as stuck."""
