@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,10 +10,14 @@ from collections.abc import Callable, Iterator
 TICK_S = 0.1
 """Longest time between two looks at the wrapping counters: 100 Gbit/s of bytes wrap 32 bits in 0.34 s."""
 
+NEAREST, HURRIED_S = 1 / 3, 0.03
+"""How near two instants may be: a share of the interval, and in a hurry at most so long. A rate over less (the last
+instant late, the next one in time) would be the rate of one burst."""
+
 
 class Pace:
     """Instants ``interval`` seconds apart; ``interval``, ``hurry`` and ``stop`` may be used from any thread. An instant
-    that cannot be kept is left out and counted in ``missed``, never made up for in a hurry."""
+    that cannot be kept, or only right behind one that was late, is left out and counted in ``missed``."""
 
     def __init__(self, interval: float = TICK_S):
         self.interval = interval
@@ -34,6 +39,7 @@ class Pace:
         In a long wait ``tick`` is called at least every TICK_S."""
         if self._stopping:
             return
+        taken = time.monotonic()
         yield 0
         planned = time.monotonic() + self.interval
         while not self._stopping:
@@ -41,14 +47,17 @@ class Pace:
                 self._woken.clear()
                 if self._stopping:
                     return
+                time.sleep(max(0.0, taken + min(self.interval * NEAREST, HURRIED_S) - time.monotonic()))
+                taken = time.monotonic()
                 yield 0
                 planned = time.monotonic() + self.interval
                 continue
-            yield max(0, round((time.monotonic() - planned) * 1e9))
+            taken = time.monotonic()
+            yield max(0, round((taken - planned) * 1e9))
             planned += self.interval
-            behind = time.monotonic() - planned
-            if behind > self.interval:
-                skipped = int(behind / self.interval)
+            earliest = max(taken + self.interval * NEAREST, time.monotonic() - self.interval)
+            if planned < earliest:
+                skipped = math.ceil((earliest - planned) / self.interval)
                 self.missed += skipped
                 planned += skipped * self.interval
 

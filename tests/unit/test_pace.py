@@ -73,6 +73,33 @@ def test_instants_that_cannot_be_kept_are_counted_not_made_up_for(clock):
     assert clock.now - before == pytest.approx(0.05)
 
 
+def test_no_instant_follows_right_behind_one_that_was_late(clock):
+    kept = paced(clock, 0.2)
+    wait, stops = kept._woken.wait, iter([0.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.19])
+
+    def stopped_for_a_while(seconds):
+        clock.now += next(stops, 0.0)  # Ctrl-Z, or a busy machine, in the middle of a wait
+        return wait(seconds)
+
+    kept._woken.wait = stopped_for_a_while
+    found = []
+    for _ in itertools.islice(kept.instants(lambda: None), 6):
+        found.append(clock.now)
+    assert min(b - a for a, b in itertools.pairwise(found)) >= 0.2 / 3
+    assert kept.missed in range(14, 18)
+
+
+def test_a_hurry_keeps_a_little_distance():
+    kept = pace.Pace(30.0)
+    instants = kept.instants(lambda: None)
+    next(instants)
+    started = pace.time.monotonic()
+    for _ in range(3):
+        kept.hurry()
+        next(instants)
+    assert 2.5 * pace.HURRIED_S < pace.time.monotonic() - started < 10
+
+
 def test_a_long_wait_has_a_tick_at_least_every_tenth_of_a_second(clock):
     ticks = []
     instants = paced(clock, 1.0).instants(lambda: ticks.append(clock.now))
