@@ -176,7 +176,7 @@ def _driver_stops(window: Window, queues: Sequence[Seen], before) -> Iterable[Ve
     detail = []
     detail.append(where_it_waits(q))
     if q.sample.limit is None:
-        detail.append(f"{window.device.driver or 'This driver'} has no BQL to bound that wait.")
+        detail.append(f"{window.device.driver or 'This driver'} has no BQL to bound it.")
     yield Verdict(
         "driver-stops", COSTLY, sentence + ".", " ".join(filter(None, detail)),
         (("stopped by driver", fmt.share(share)),

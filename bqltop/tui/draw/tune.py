@@ -206,7 +206,7 @@ def effect_line(one: Effect, width: int) -> Strip:
     """One figure: before, after, the difference, and whether that is more than noise."""
     show = _FORMATS.get(one.figure.unit, fmt.count)
     style = _verdict_style(one)
-    percent = "-" if one.percent is None else f"{one.percent:+.0f} %"
+    percent = "-" if one.percent is None else f"{one.percent:+.0f} %" if round(one.percent) else "0 %"
     line = Line((left(f" {one.figure.title}", TITLE), palette.TEXT), (right(show(one.before), VALUE), palette.TEXT),
                 (right(show(one.after), VALUE), palette.TEXT), (right(percent, PERCENT), style))  # fmt: skip
     room = width - line.width - 1
