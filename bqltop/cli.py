@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from bqltop import __version__, stdio
+from bqltop import __version__, files, stdio
 from bqltop.fault import Fault
 from bqltop.format import printable
 
@@ -44,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     of its own, whose streams are made ready first."""
     if argv is None:
         stdio.prepare()
+        files.allow_many()
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in arguments[:1] if word in COMMANDS), None)
     try:
@@ -56,6 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except Fault as error:
         print(f"bqltop: {printable(str(error))}", file=sys.stderr)  # a name in it may hold a line's end
+        return FAULT
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        print(f"bqltop: {error.strerror}: allow more with `ulimit -n`", file=sys.stderr)
         return FAULT
 
 

@@ -1,4 +1,5 @@
-"""Files that are renewed in one step or moved away: only ordinary ones, for a rename over /dev/null takes it away."""
+"""Files that are renewed in one step or moved away: only ordinary ones, for a rename over /dev/null takes it away. And how
+many may be open."""
 
 from __future__ import annotations
 
@@ -7,6 +8,20 @@ import errno
 import os
 import stat
 from pathlib import Path
+
+MANY = 65_536
+"""Open files that are enough for hundreds of namespaces: a login shell's soft limit is often 1024."""
+
+
+def allow_many() -> None:
+    """Raise this process's soft limit of open files as far as the hard one lets it."""
+    with contextlib.suppress(ImportError, OSError, ValueError):  # no such thing outside Unix
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = MANY if hard == resource.RLIM_INFINITY else min(hard, MANY)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def must_be_ordinary(path: Path) -> None:

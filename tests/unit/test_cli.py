@@ -145,6 +145,21 @@ def test_a_fault_is_its_text_in_one_line(monkeypatch, capsys):
     assert said(capsys, "veth0") == (2, "", "bqltop: the moon is not a device\n")
 
 
+def test_few_open_files_are_one_line_and_a_soft_limit_is_none():
+    import subprocess
+    import sys
+
+    def limited(limit: str) -> subprocess.CompletedProcess:
+        line = f"ulimit {limit}; exec {sys.executable} -m bqltop lo --json --once"
+        return subprocess.run(["bash", "-c", line], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+    found = [limited(f"-n {few}") for few in range(9, 25, 3)]  # with some it does without eBPF, with some without itself
+    said = {(done.returncode, done.stderr) for done in found}
+    assert said <= {(0, ""), (2, "bqltop: Too many open files: allow more with `ulimit -n`\n")}
+    assert len(said) == 2
+    assert limited("-Sn 9").returncode == 0
+
+
 def test_an_error_of_our_own_is_not_hidden(monkeypatch):
     def broken(arguments):
         raise ZeroDivisionError
