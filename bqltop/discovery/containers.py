@@ -207,5 +207,5 @@ def _json(file: Path) -> object:
     text = _text(file)
     try:
         return json.loads(text) if text else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

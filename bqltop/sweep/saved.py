@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from bqltop.files import renew
+from bqltop.files import must_be_ordinary, renew
 from bqltop.sweep.figures import Measured
 from bqltop.sweep.plan import BadPlan, Plan, Setting
 from bqltop.sweep.result import Trial
@@ -35,6 +35,7 @@ def save(path: str | Path, saved: Saved) -> None:
 def load(path: str | Path) -> Saved:
     """Read it. Raises BadPlan in one line for anything that is not a saved sweep."""
     try:
+        must_be_ordinary(Path(path))
         plain = json.loads(Path(path).read_text())
         if plain.pop("bqltop-sweep") != VERSION:
             raise BadPlan(f"{path} was written by another version of bqltop")
@@ -43,7 +44,7 @@ def load(path: str | Path) -> Saved:
         raise BadPlan(f"{path}: {error.strerror}") from None
     except BadPlan:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise BadPlan(f"{path} is not a saved sweep") from None
 
 

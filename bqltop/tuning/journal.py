@@ -18,9 +18,11 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from bqltop.fault import Fault
+from bqltop.files import must_be_ordinary
 from bqltop.model import Namespace
 from bqltop.tuning.access import Identity, Reading, boot_id
 from bqltop.tuning.knobs import Value
@@ -173,6 +175,7 @@ class Journal:
             raise JournalError(f"the journal {self.path} cannot be written: {error.strerror}") from None
 
     def _write(self, data: bytes) -> None:
+        must_be_ordinary(Path(self.path))
         new = not os.path.exists(self.path)
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
@@ -272,6 +275,7 @@ class Journal:
 
     def _records(self) -> list[dict]:
         try:
+            must_be_ordinary(Path(self.path))  # whoever opens a FIFO waits for ever
             with open(self.path, errors="replace") as file:
                 return [record for record in map(_record, file) if record]
         except FileNotFoundError:
@@ -306,8 +310,8 @@ def _take_in(entries: dict[str, Entry], record: dict) -> None:
 def _record(line: str) -> dict | None:
     try:
         record = json.loads(line)
-    except ValueError:
-        return None  # torn by a crash
+    except (ValueError, RecursionError):
+        return None  # torn by a crash, or not ours
     return record if isinstance(record, dict) and record.get("v") == VERSION else None
 
 

@@ -136,6 +136,24 @@ def test_damaged_and_foreign_records_are_passed_over():
     assert fold(records) == []
 
 
+def test_any_line_that_is_not_ours_is_passed_over(journal):
+    journal.intend([entry()])
+    with open(journal.path, "ab") as file:
+        for line in (b"{}", b"[]", b"null", b'"x"', b"1", b"\xff\x00", b"[" * 100_000, b"9" * 10_000):
+            file.write(line + b"\n")
+    journal.intend([entry("b", queue=1)])
+    assert [one.id for one in journal.entries()] == ["a", "b"]
+
+
+def test_a_journal_that_is_no_file_is_refused_and_not_waited_for(journal):
+    os.makedirs(journal.folder, exist_ok=True)
+    os.mkfifo(journal.path)
+    with pytest.raises(OSError, match="ordinary"):
+        journal.entries()
+    with pytest.raises(JournalError, match="cannot be written: not an ordinary file"):
+        journal.intend([entry()])
+
+
 def test_names_of_any_bytes(journal):
     name = os.fsdecode(b"\xff\xe9[red]")
     journal.intend([journals.replace(entry(), device=name)])

@@ -248,10 +248,10 @@ def test_a_saved_sweep_comes_back_the_same(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["sweep"]
 
 
-NO_SWEEPS = ["", "{}", "[]", "null", '{"bqltop-sweep": 1}', '{"bqltop-sweep": 9}', '{"bqltop-sweep": 1, "plan": 5}']
+NO_SWEEPS = ["", "{}", "[]", "null", '{"bqltop-sweep": 1}', '{"bqltop-sweep": 9}', '{"bqltop-sweep": 1, "plan": 5}', "[" * 100_000]
 
 
-@pytest.mark.parametrize("text", NO_SWEEPS)
+@pytest.mark.parametrize("text", NO_SWEEPS, ids=range(len(NO_SWEEPS)))
 def test_what_is_no_saved_sweep_is_said_in_one_line(tmp_path, text):
     path = tmp_path / "sweep"
     path.write_text(text)
