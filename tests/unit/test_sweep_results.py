@@ -248,7 +248,8 @@ def test_a_saved_sweep_comes_back_the_same(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["sweep"]
 
 
-NO_SWEEPS = ["", "{}", "[]", "null", '{"bqltop-sweep": 1}', '{"bqltop-sweep": 9}', '{"bqltop-sweep": 1, "plan": 5}', "[" * 100_000]
+NO_SWEEPS = ["", "{}", "[]", "null", '{"bqltop-sweep": 1}', '{"bqltop-sweep": 9}', '{"bqltop-sweep": 1, "plan": 5}',
+             "[" * 100_000]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", NO_SWEEPS, ids=range(len(NO_SWEEPS)))
