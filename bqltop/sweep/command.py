@@ -35,12 +35,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("--runs", type=_count, default=3, metavar="N", help="trials of each setting (default 3)")
     parser.add_argument("--seconds", type=_seconds, default=5.0, metavar="S", help="seconds a trial takes (default 5)")
-    parser.add_argument("--warm-up", type=_seconds, default=1.0, metavar="S", help="seconds after each change that are left out (default 1)")
+    parser.add_argument("--warm-up", type=_seconds, default=1.0, metavar="S",
+                        help="seconds after each change that are left out (default 1)")
     parser.add_argument("--probe", metavar="ADDRESS", help='also ping this address; "peer": a veth\'s other end')
     parser.add_argument("--abort-if", action="append", default=[], metavar="WHAT>VALUE",
                         help="stop and put everything back when drops>1%%, loss>5%%, rtt>50ms, ... (repeatable)")  # fmt: skip
     parser.add_argument("--load", action="store_true", help="not on DEV, but on a flooded veth pair made for it (bqltop demo)")
-    parser.add_argument("--rules", type=int, default=5000, metavar="N", help="with --load: filter rules at its slow consumer (default 5000)")
+    parser.add_argument("--rules", type=int, default=5000, metavar="N",
+                        help="with --load: filter rules at its slow consumer (default 5000)")
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--json", action="store_true", help="the result as one JSON object")
     group.add_argument("--csv", action="store_true", help="the result as CSV, one line a setting")

@@ -34,7 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("assignments", metavar="KNOB=VALUE", nargs="*", help="what to set; none lists all knobs")
     add_place(parser)
     parser.add_argument("--queue", type=_whole, metavar="N", help="BQL knobs of this TX queue only (default: of all)")
-    parser.add_argument("--trial", type=_trial, metavar="S", help="take everything back after so many seconds, unless Enter keeps it")
+    parser.add_argument("--trial", type=_trial, metavar="S",
+                        help="take everything back after so many seconds, unless Enter keeps it")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done, as shell commands")
     parser.add_argument("--json", action="store_true", help="one JSON object (docs/tuning.md)")
     session.add_caution(parser)

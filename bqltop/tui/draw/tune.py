@@ -166,7 +166,7 @@ def _changes(state: State, now: float, width: int) -> list[Strip]:
     """What is in force, the latest first; what an earlier run left."""
     if not state.changes and not state.left_behind:
         return []
-    lines = [rule("in force", width, "u undoes the first, U all" if state.changes else "")]
+    lines = [rule("in force", width, "u undoes the latest, U all" if state.changes else "")]
     for change in list(reversed(state.changes))[:CHANGES_SHOWN]:
         lines.append(_change(change, now, width))
     hidden = len(state.changes) - CHANGES_SHOWN
