@@ -105,8 +105,14 @@ class Writer:
         self._file = LineFile(self.path)
         self._opened = self._flushed = time.monotonic()
         header = {"recording": FORMAT, "schema": SCHEMA, "time_ns": time.time_ns(), "bqltop": __version__, "about": self._about}
-        self._file.write(jsonline.dumps(header))
-        self._file.flush()
+        try:
+            self._file.write(jsonline.dumps(header))
+            self._file.flush()
+        except OSError:  # a full disk: no empty file may stand in the way of the next attempt
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self.path.unlink(missing_ok=True)
+            raise
 
     def write(self, line: str) -> None:
         """Add a line; flush and rotate when it is time. Raises OSError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -9,7 +10,7 @@ import pytest
 
 from bqltop.files import must_be_ordinary, renew
 from bqltop.recording import RecordingError
-from bqltop.recording.writer import Recorder
+from bqltop.recording.writer import LineFile, Recorder
 
 
 @pytest.fixture
@@ -58,3 +59,13 @@ def test_a_rotation_moves_neither_a_folder_nor_a_device_away(tmp_path, fifo):
             Recorder(path, max_bytes=1000)
     assert sorted(tmp_path.iterdir()) == [fifo, folder]
     assert stat.S_ISFIFO(fifo.stat().st_mode)
+
+
+def test_a_recording_that_cannot_be_begun_leaves_no_empty_file(tmp_path, monkeypatch):
+    def full(self, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(LineFile, "_write", full)
+    with pytest.raises(RecordingError, match="No space left"):
+        Recorder(tmp_path / "x.gz")
+    assert list(tmp_path.iterdir()) == []
