@@ -176,7 +176,9 @@ def _driver_stops(window: Window, queues: Sequence[Seen], before) -> Iterable[Ve
     detail = []
     detail.append(where_it_waits(q))
     if q.sample.limit is None:
-        detail.append(f"{window.device.driver or 'This driver'} has no BQL to bound it.")
+        sampled = q.window.qdisc_sojourn_p50_s is not None and bool(q.window.ring_sojourn_p50_s)
+        which = "it" if detail[0] and not sampled else "the ring"
+        detail.append(f"{window.device.driver or 'This driver'} has no BQL to bound {which}.")
     yield Verdict(
         "driver-stops", COSTLY, sentence + ".", " ".join(filter(None, detail)),
         (("stopped by driver", fmt.share(share)),
