@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 
@@ -95,6 +96,12 @@ class BqltopApp(App[int]):
 
     def get_default_screen(self) -> LiveScreen:
         return self.live
+
+    async def on_event(self, event: events.Event) -> None:
+        """Keys typed ahead (or a terminal's answers taken for keys) do nothing to a page that is not yet made."""
+        if isinstance(event, events.Key) and not (self.screen_stack and self.screen.is_mounted):
+            return
+        await super().on_event(event)
 
     def on_mount(self) -> None:
         self.watcher.start()

@@ -102,12 +102,13 @@ class EventsScreen(ModalScreen):
         self.query_one(EventPage).focus()
 
     def action_scroll(self, by: int) -> None:
-        self.query_one(EventPage).scroll_lines(by)
+        for page in self.query(EventPage):
+            page.scroll_lines(by)
 
     def action_filter(self) -> None:
-        page = self.query_one(EventPage)
-        page.typing, page.said = True, ""
-        page.look()
+        for page in self.query(EventPage):
+            page.typing, page.said = True, ""
+            page.look()
 
     def action_write(self) -> None:
         """The events shown, as text, to a new file in the present folder."""

@@ -69,8 +69,9 @@ class HelpScreen(ModalScreen):
         yield keys
 
     def action_scroll(self, lines: int) -> None:
-        self.query_one(HelpText).scroll_relative(y=lines, animate=False)
+        for text in self.query(HelpText):  # none: a key came before the page, or after its end
+            text.scroll_relative(y=lines, animate=False)
 
     def action_page(self, pages: int) -> None:
-        text = self.query_one(HelpText)
-        text.scroll_relative(y=pages * max(1, text.size.height - 2), animate=False)
+        for text in self.query(HelpText):
+            text.scroll_relative(y=pages * max(1, text.size.height - 2), animate=False)

@@ -59,11 +59,13 @@ class PageScreen(ModalScreen):
         self.redraw()
 
     def redraw(self) -> None:
-        self.query_one(PageText).draw_lines()
+        for text in self.query(PageText):
+            text.draw_lines()
 
     def action_scroll(self, lines: int) -> None:
-        self.query_one(PageText).scroll_relative(y=lines, animate=False)
+        for text in self.query(PageText):  # none: a key came before the page, or after its end
+            text.scroll_relative(y=lines, animate=False)
 
     def action_page(self, pages: int) -> None:
-        text = self.query_one(PageText)
-        text.scroll_relative(y=pages * max(1, text.size.height - 2), animate=False)
+        for text in self.query(PageText):
+            text.scroll_relative(y=pages * max(1, text.size.height - 2), animate=False)
