@@ -8,29 +8,21 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from bqltop.model import Sample
-from bqltop.pace import Pace
+from bqltop.pace import Paced
 from bqltop.sampler import Sampler
 
 
-class Many:
+class Many(Paced):
     """A source of the samples of several devices: at each instant one of each, in the order they were added. They are
     told apart by ``sample.stream``, a number that is never used twice. Devices may be added and dropped on the way."""
 
     def __init__(self, samplers: Sequence[Sampler] = ()):
-        self.pace = Pace()
+        super().__init__()
         self._numbers = itertools.count()
         self._samplers: dict[int, Sampler] = {}
         self._orders: deque[Callable[[], object]] = deque()
         for sampler in samplers:
             self.add(sampler)
-
-    @property
-    def interval(self) -> float:
-        return self.pace.interval
-
-    @interval.setter
-    def interval(self, seconds: float) -> None:
-        self.pace.interval = seconds
 
     @property
     def description(self) -> str:
@@ -63,18 +55,10 @@ class Many:
         self._orders.append(what)
         self.pace.hurry()
 
-    def __enter__(self) -> Many:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def release(self) -> None:
         with contextlib.ExitStack() as stack:
             for sampler in self.samplers:
                 stack.callback(sampler.release)
-
-    def close(self) -> None:
-        """End ``every``."""
-        self.pace.stop()
 
     def every(self, interval_s: float | None = None) -> Iterator[Sample]:
         """All devices now, and then again each ``interval_s`` seconds."""

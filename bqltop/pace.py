@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Self
 
 TICK_S = 0.1
 """Longest time between two looks at the wrapping counters: 100 Gbit/s of bytes wrap 32 bits in 0.34 s."""
@@ -69,3 +70,34 @@ class Pace:
             if left > TICK_S:
                 tick()
         return self._woken.is_set()
+
+
+class Paced:
+    """What every live source has: a pace that may be changed and stopped from any thread, and an end that releases all
+    it holds."""
+
+    def __init__(self) -> None:
+        self.pace = Pace()
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two samples of ``every``."""
+        return self.pace.interval
+
+    @interval.setter
+    def interval(self, seconds: float) -> None:
+        self.pace.interval = seconds
+
+    def close(self) -> None:
+        """End ``every``. What is open is released by leaving the ``with``, or by ``release``."""
+        self.pace.stop()
+
+    def release(self) -> None:
+        """Let go of everything that is open. In the thread of ``every``, or after it has ended."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+        self.release()

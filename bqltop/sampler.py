@@ -19,7 +19,7 @@ from bqltop.kernel import netns as namespaces
 from bqltop.kernel.engine import DeviceGone
 from bqltop.lifecycle import Action, qdisc_events
 from bqltop.model import CpuSample, Device, Event, Namespace, Sample
-from bqltop.pace import Pace
+from bqltop.pace import Paced
 from bqltop.presence import NoSuchDevice, Presence
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ CPUS_S = 1.0
 """How often per-CPU times are read: their clock ticks once in 10 ms."""
 
 
-class Sampler:
+class Sampler(Paced):
     """Samples of one device. Opening it raises NoSuchDevice or NetnsError; everything else that is missing is said in
     the samples' ``probes``. To be used by one thread at a time; ``close`` and ``interval`` from any."""
 
@@ -46,7 +46,7 @@ class Sampler:
     ):
         """``again`` finds the namespace anew after it was gone (a container that was started again). ``completions``: see
         each completion by itself, at the price of a debug exception each (kernel.completions)."""
-        self.pace = Pace()
+        super().__init__()
         self.stream = 0
         """Which of several devices of one run this is."""
         self.sojourn = sojourn
@@ -65,15 +65,6 @@ class Sampler:
         self._holders = Holders()
 
     @property
-    def interval(self) -> float:
-        """Seconds between two samples of ``every``."""
-        return self.pace.interval
-
-    @interval.setter
-    def interval(self, seconds: float) -> None:
-        self.pace.interval = seconds
-
-    @property
     def device(self) -> Device:
         """What is known of the device, also while it is away."""
         return self._presence.device
@@ -86,17 +77,6 @@ class Sampler:
     @property
     def description(self) -> str:
         return f"{self.device.name}" + (f" in {self.namespace.name}" if self.namespace.name else "")
-
-    def __enter__(self) -> Sampler:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-        self.release()
-
-    def close(self) -> None:
-        """End ``every``. What is open is released by leaving the ``with``, or by ``release``."""
-        self.pace.stop()
 
     def release(self) -> None:
         """Detach the programs and close every descriptor."""
