@@ -53,6 +53,8 @@ class Outcome:
     seconds: float = 0.0
     trouble: str | None = None
     """Why there is no status, in one line."""
+    died: bool = False
+    """The guest ended by itself, instead of being stuck."""
     console: list[str] = field(default_factory=list)
     """The last lines of the console, when there was trouble."""
 
@@ -141,6 +143,7 @@ class Machine:
                 reader.join(5)
         if self.outcome.status is None and not self.outcome.trouble:
             said = (work / "qemu.log").read_text(errors="replace").strip()
+            self.outcome.died = True
             # once the guest runs, what QEMU said was a warning
             self.outcome.trouble = f"QEMU: {last_line(said)}" if said and not self.outcome.release else "the guest died"
 

@@ -41,6 +41,8 @@ class KernelResult:
     seconds: float = 0.0
     boots: int = 0
     tests: list[TestResult] = field(default_factory=list)
+    deaths: list[str] = field(default_factory=list)
+    """Where the guest died and was given a second chance, with the cause."""
     unavailable: str | None = None
     """Why the kernel could not be had."""
     required: bool = False
@@ -91,6 +93,7 @@ class Summary:
         for kernel in self.kernels:
             text.append(kernel.heading())
             text += ["  " + result.line(kernel.title) for result in kernel.tests]
+            text += [f"  the guest died once, and the test was run again: {death}" for death in kernel.deaths]
         text += [f"not run on any of these kernels: {test}" for test in self.never_run()]
         counts = ", ".join(f"{self.count(outcome)} {outcome}" for outcome in (PASSED, FAILED, SKIPPED))
         return [*text, counts]

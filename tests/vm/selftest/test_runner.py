@@ -86,32 +86,47 @@ def test_tests_that_no_kernel_ran_are_named():
     assert Summary([kernel]).never_run() == ["b"]
 
 
-class DyingMachine:
-    """Stands in for Machine: the first boot dies in test b, the second runs to its end."""
+def machine_that_dies(times: int):
+    """Stands in for Machine: test b kills the guest so many times, and passes after that."""
 
-    boots = 0
+    class DyingMachine:
+        boots = 0
 
-    def __init__(self, kernel, folder, settings):
-        pass
+        def __init__(self, kernel, folder, settings):
+            pass
 
-    def run(self, script, on_output, on_report):
-        type(self).boots += 1
-        on_report({"event": "boot", "release": "7.3"})
-        if self.boots == 1:
-            on_report({"event": "start", "test": "a"})
-            on_report({"event": "result", "test": "a", "outcome": PASSED, "seconds": 1, "detail": ""})
-            on_report({"event": "start", "test": "b"})
-            return Outcome(trouble="the guest died", console=["Kernel panic"])
-        assert "a\nb" in script  # neither is run again
-        on_report({"event": "start", "test": "c"})
-        on_report({"event": "result", "test": "c", "outcome": PASSED, "seconds": 1, "detail": ""})
-        return Outcome(status=0)
+        def run(self, script, on_output, on_report):
+            type(self).boots += 1
+            done = script.split("BQLTOP_VM_DONE=")[1].splitlines()
+            on_report({"event": "boot", "release": "7.3"})
+            for test in "abc":
+                if any(test in line.strip("'") for line in done[:-1]):
+                    continue
+                on_report({"event": "start", "test": test})
+                if test == "b" and self.boots <= times:
+                    return Outcome(trouble="the guest died", died=True, console=["Kernel panic"])
+                on_report({"event": "result", "test": test, "outcome": PASSED, "seconds": 1, "detail": ""})
+            return Outcome(status=0)
+
+    return DyingMachine
 
 
-def test_a_guest_that_dies_in_a_test_is_booted_again_for_the_rest(monkeypatch, capsys):
-    monkeypatch.setattr(matrix, "Machine", DyingMachine)
-    outcome = KernelResult("one")
-    matrix.KernelRun(kernels.Kernel("one", Path("vmlinux"), None), OPTIONS, outcome).run()
-    assert [(test.test, test.outcome) for test in outcome.tests] == [("a", PASSED), ("b", FAILED), ("c", PASSED)]
-    assert outcome.boots == 2
+def run_with(machine, monkeypatch) -> KernelResult:
+    monkeypatch.setattr(matrix, "Machine", machine)
+    found = KernelResult("one")
+    matrix.KernelRun(kernels.Kernel("one", Path("vmlinux"), None), OPTIONS, found).run()
+    return found
+
+
+def test_a_test_in_which_the_guest_dies_is_run_once_more_and_told(monkeypatch, capsys):
+    found = run_with(machine_that_dies(1), monkeypatch)
+    assert [(test.test, test.outcome) for test in found.tests] == [("a", PASSED), ("b", PASSED), ("c", PASSED)]
+    assert found.boots == 2
     assert "Kernel panic" in capsys.readouterr().out
+    assert "  the guest died once, and the test was run again: b: the guest died" in Summary([found]).lines()
+
+
+def test_a_guest_that_dies_twice_in_a_test_fails_it_and_is_booted_for_the_rest(monkeypatch):
+    found = run_with(machine_that_dies(2), monkeypatch)
+    assert [(test.test, test.outcome) for test in found.tests] == [("a", PASSED), ("b", FAILED), ("c", PASSED)]
+    assert found.boots == 3
