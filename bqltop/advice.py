@@ -300,5 +300,5 @@ _RULES: dict[str, Rule] = {
     "noqueue": _noqueue,
     "state-unseen": _state_unseen,
 }
-WITHOUT = frozenset(("away", "down", "idle", "flowing", "starting"))
+WITHOUT = frozenset(("away", "down", "no-carrier", "idle", "flowing", "starting"))
 """Verdicts about which nothing need be done."""

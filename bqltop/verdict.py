@@ -277,6 +277,20 @@ def _imbalance(window: Window, queues: Sequence[Seen], before) -> Iterable[Verdi
         )
 
 
+def _no_link(window: Window, queues: Sequence[Seen], before) -> Iterable[Verdict]:
+    """The device cannot send at all: switched off, or without carrier (RFC 2863)."""
+    device = window.device
+    name = device.name
+    if not device.up:
+        yield Verdict("down", COSTLY, f"{name} is down: nothing can be sent.",
+                      f"To switch it on: ip link set dev {shlex.quote(name)} up.", weight=1.0)
+    elif device.oper_state in ("DOWN", "LOWERLAYERDOWN", "NOTPRESENT"):
+        at = f" in namespace {device.peer.netns}" if device.peer and device.peer.netns else ""
+        other = f"the other end, {device.peer.name or 'its peer'}{at}," if device.peer else "the cable or the other end"
+        yield Verdict("no-carrier", COSTLY, f"{name} has no carrier: nothing can be sent.",
+                      f"It is switched on, but {other} is not ({device.oper_state}).", weight=1.0)
+
+
 def _no_backpressure(window: Window, queues: Sequence[Seen], before) -> Iterable[Verdict]:
     device = window.device
     peer = device.peer.name if device.peer and device.peer.name else "PEER"
@@ -344,7 +358,7 @@ def _without_state(window: Window, queues: Sequence[Seen], before) -> Iterable[V
 Rule = Callable[[Window, Sequence[Seen], Sequence[Window]], Iterable[Verdict]]
 _RULES: tuple[Rule, ...] = (
     _lost_wakeup, _stuck, _watchdog, _driver_stops, _bql_stops, _per_packet, _per_poll, _jumped, _imbalance,
-    _drops_at_the_ring, _no_backpressure, _without_state,
+    _drops_at_the_ring, _no_link, _no_backpressure, _without_state,
 )
 
 
@@ -360,8 +374,6 @@ def _quiet(window: Window, queues: Sequence[Seen]) -> Verdict:
     rates = [q.window.packets_per_s for q in queues if q.window.packets_per_s is not None]
     rate = sum(rates) if rates else window.link.tx_packets_per_s if window.link else None
     name = window.device.name
-    if not window.device.up:
-        return Verdict("down", NOTABLE, f"{name} is down: nothing can be sent.", f"ip link set dev {shlex.quote(name)} up")
     if not rate:
         return Verdict("idle", CALM, f"Nothing is being sent on {name}.", "Its queues are open and empty.")
     waiting = root_backlog(window)

@@ -7,6 +7,7 @@ import errno
 from bqltop.kernel import netns
 from bqltop.kernel.rtnl import Rtnl
 from bqltop.model import Namespace
+from bqltop.presence import no_such_device
 from bqltop.tuning.access import Access
 
 
@@ -16,8 +17,7 @@ def open_ends(device: str, ns: Namespace, access) -> tuple[Access, Access | None
         found = rtnl.device(device)
         link = rtnl.link(device)
         if found is None or link is None:
-            there = ", ".join(name for _, name in rtnl.devices()[:20])
-            raise OSError(errno.ENODEV, f'there is no device "{device}"; there are: {there}')
+            raise OSError(errno.ENODEV, no_such_device(rtnl, device))
         own = access(found.name, ns, found.driver)
         if found.kind != "veth":
             return own, None, None

@@ -309,3 +309,16 @@ def test_names_from_outside_stand_in_the_sentence_as_they_are():
     assert judge(window((queue(), rates(packets_per_s=10.0)), device=device))[0].sentence.startswith(
         "Nothing stops [red]:"
     )
+
+
+def test_a_device_without_carrier_says_so_before_it_talks_of_napi_mode():
+    alone = replace(DEVICE, oper_state="LOWERLAYERDOWN", napi_mode=False)
+    verdicts = judge(window((queue(), rates()), device=alone))
+    assert kinds(verdicts)[:2] == ["no-carrier", "not-napi"]
+    assert "LOWERLAYERDOWN" in verdicts[0].detail
+    assert alone.peer.name in verdicts[0].detail
+
+
+def test_a_device_that_is_down_says_so_before_it_talks_of_the_qdisc():
+    down = replace(DEVICE, flags=0, oper_state="DOWN", qdisc="noqueue")
+    assert kinds(judge(window((queue(), rates()), device=down)))[:2] == ["down", "noqueue"]
