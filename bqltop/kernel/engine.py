@@ -83,8 +83,8 @@ class QueueReading(NamedTuple):
     stopped_ns: int
     packets: int
     busy: int
-    wakes_driver: int
-    wakes_bql: int
+    wakes_driver: int | None
+    wakes_bql: int | None
     torn: int
     inflight_histogram: tuple[int, ...] | None
     completion_size_histogram: tuple[int, ...] | None
@@ -245,6 +245,8 @@ class Engine:
         cell = index * self._cell_size
         (_, driver_ns, driver_stops, _, bql_ns, bql_stops, _, any_ns, _, packets, busy, wakes_driver, wakes_bql,
          torn) = struct.unpack_from("<14Q", self._cells, cell)
+        if self.wake is None:  # nobody counts them
+            wakes_driver = wakes_bql = None
         inflight = sizes = intervals = None
         if self.bql:
             cells = self._cells[cell + 128 : cell + 128 + 3 * LOG_LINEAR_CELLS * 8].cast("Q").tolist()

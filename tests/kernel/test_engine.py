@@ -183,3 +183,10 @@ def test_closing_detaches_every_program(veth_pair):
     assert set(engine.program_fds()) >= {"snapshot", "on_xmit", "on_poll"}
     engine.close()
     assert own_programs() == before
+
+
+def test_wakes_are_none_where_nobody_sees_them_happen(lab, engine_on):
+    engine = engine_on(lab(rules=0).sender, "veth")
+    (queue,) = engine.queues()
+    exact = next(probe for probe in engine.probes() if probe.name == "wake").in_force
+    assert (queue.wakes_driver, queue.wakes_bql) == ((0, 0) if exact else (None, None))
