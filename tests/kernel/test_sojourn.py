@@ -137,8 +137,12 @@ def test_without_a_qdisc_the_ring_is_timed(lab):
     engine = engine_on(built.sender, "veth")
     try:
         built.start_flood()
-        look(engine, 1)
-        (reading,) = engine.queues()
+        # Few packets are under way at once, and their few addresses come back: the first share may let none of them through.
+        for _ in range(10):
+            look(engine, 0.5)
+            (reading,) = engine.queues()
+            if sum(reading.sojourn.ring) > 100:
+                break
         assert sum(reading.sojourn.qdisc) == 0
         assert sum(reading.sojourn.ring) > 100
     finally:

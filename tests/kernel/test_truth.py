@@ -70,13 +70,19 @@ def test_packets_counted_are_exactly_those_of_the_device(watched, words):
     assert sampler._attachment.engine.strays() == 0
 
 
+def assert_busy_is_requeues(busy: int, requeues: int) -> None:
+    """A requeue is a busy answer of the driver, but for a queue that was stopped between the qdisc's look at it and its
+    transmit: then the packet goes back without the driver being asked (sch_direct_xmit, net/sched/sch_generic.c)."""
+    assert busy <= requeues <= busy + 2 + busy // 100
+
+
 def test_busy_answers_are_the_requeues_of_the_qdisc(watched):
     built, sampler = watched()
     sampler.sample()
     built.flood(1.0)
     (queue,) = at_rest(sampler).queues
-    assert queue.busy == tc_qdiscs(built.sender)[0]["requeues"]
     assert queue.busy > 10
+    assert_busy_is_requeues(queue.busy, tc_qdiscs(built.sender)[0]["requeues"])
 
 
 def test_each_queue_under_mq_has_its_own_packets_and_requeues(watched):
@@ -87,8 +93,8 @@ def test_each_queue_under_mq_has_its_own_packets_and_requeues(watched):
     children = {int(qdisc["parent"].split(":")[1], 16) - 1: qdisc for qdisc in tc_qdiscs(built.sender) if "parent" in qdisc}
     assert sorted(children) == [0, 1, 2, 3]
     for queue in after.queues:
-        assert (queue.packets, queue.busy) == (children[queue.index]["packets"], children[queue.index]["requeues"])
-        assert queue.packets > 0
+        assert queue.packets == children[queue.index]["packets"] > 0
+        assert_busy_is_requeues(queue.busy, children[queue.index]["requeues"])
 
 
 @pytest.mark.parametrize("queues", [1, 4])
@@ -134,7 +140,8 @@ def test_a_full_ring_stops_the_queue_most_of_the_time_and_never_longer_than_the_
     stopped = newer.queues[0].stopped_ns - older.queues[0].stopped_ns
     by_driver = newer.queues[0].stopped_driver_ns - older.queues[0].stopped_driver_ns
     assert 0.5 * wall < stopped <= wall
-    assert by_driver == stopped
+    # Added up apart from each other: two CPUs that look at once may divide a moment differently.
+    assert by_driver == pytest.approx(stopped, abs=10_000)
     assert newer.queues[0].stopped_bql_ns == 0
     # Full, or with room for the packets of one poll: the queue is woken when half of the ring is free.
     assert all(look.queues[0].ring_size == RING and look.queues[0].ring_used <= RING for look in looks)

@@ -44,6 +44,8 @@ static __always_inline void account(struct stop *stop, bool stopped, bool fresh,
 	since = __sync_lock_test_and_set(&stop->since, stopped ? now : 0);
 	if (since && now > since)
 		add(stop->total_ns, now - since);
+	else if (since && stopped)
+		stop->since = since;	/* another CPU has looked a moment later, and was first */
 	if (stopped && (fresh || !since))
 		add(stop->begun, 1);
 }
