@@ -210,6 +210,8 @@ int on_poll(struct bpf_raw_tracepoint_args *ctx)
 #if BQL
 	look_at_bql(cell, queue, false);
 #endif
-	observe(cell, state_of(queue), false);
+	/* A stop begins in a transmit, or is found by the snapshot: a poll can only see one end. */
+	if (cell->any.since)
+		observe(cell, state_of(queue), false);
 	return 0;
 }
