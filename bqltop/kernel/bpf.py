@@ -1,7 +1,7 @@
 """BCC as bqltop uses it: no kernel headers, programs that are run rather than attached, maps that are memory.
 
-``load(text, constants)`` compiles a program text against the small tree of headers beside this file and returns a
-``Module``. Everything here raises BpfError with one sentence that says what is missing and how to get it.
+``Module(text, constants)`` compiles a program text against the small tree of headers beside this file. Everything here
+raises BpfError with one sentence that says what is missing and how to get it.
 """
 
 from __future__ import annotations
@@ -206,10 +206,6 @@ class Module:
         mapped = mmap.mmap(found.map_fd, (size + page - 1) // page * page)
         self._maps.append(mapped)
         return memoryview(mapped)[:size]
-
-    def leaf(self, table: str) -> type[ctypes.Structure]:
-        """The ctypes structure of one entry of a map."""
-        return self._bpf[table.encode()].Leaf
 
     def table(self, name: str):
         """A map as bcc gives it."""

@@ -178,8 +178,7 @@ class Engine:
         if self._with_sojourn:
             constants |= _offsets(btf, SOJOURN_OFFSETS)
             constants |= {"SOJOURN": 1, "ARRIVAL": int(arrival_of(target, self.bql))}
-        for name in ("DRV_XOFF", "STACK_XOFF", "FROZEN"):
-            constants[name] = btf.constant("netdev_queue_state_t", f"__QUEUE_STATE_{name}")
+        constants |= {"DRV_XOFF": self.bits.drv_xoff, "STACK_XOFF": self.bits.stack_xoff, "FROZEN": self.bits.frozen}
         constants["SIZE_netdev_queue"] = btf.size("netdev_queue")
         constants["OFF_first_argument"] = _first_argument(btf)
         if self._completions:

@@ -82,11 +82,6 @@ def request(ifindex: int = 0, name: str | None = None, stats: bool = True, nsid:
     return payload
 
 
-def header_ifindex(message: Message) -> int:
-    """The interface index of a link or qdisc message, without parsing the rest."""
-    return struct.unpack_from("=i", message[1], message[2] + 4)[0]
-
-
 def parse(message: Message) -> Link:
     """A link message as a record."""
     kind, data, start, end = message

@@ -155,7 +155,7 @@ def all_visible() -> list[Visible]:
             label = name if folder == RUN_NETNS else f"{folder}/{name}"
             seen.setdefault(inode, Namespace(f"{folder}/{name}", inode, label))
     owners: dict[int, int] = {}
-    for pid in _pids():
+    for pid in pids():
         inode = _inode_or_none(f"/proc/{pid}/ns/net")
         if inode is not None:
             owners.setdefault(inode, pid)
@@ -181,7 +181,8 @@ def _nsfs_entries(folder: str) -> list[tuple[str, int]]:
     return found
 
 
-def _pids() -> list[int]:
+def pids() -> list[int]:
+    """Every process that can be seen, by number."""
     return sorted(int(entry) for entry in os.listdir("/proc") if entry.isdecimal())
 
 

@@ -14,6 +14,8 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from bqltop.kernel import netns
+
 TUNGETIFF, TUNGETDEVNETNS = 0x800454D2, 0x54E3
 PIDFD_GETFD = 438
 VHOST_DEVICE = "/dev/vhost-net"
@@ -105,7 +107,7 @@ def takes_packets(packets_before: int, packets_now: int, waiting: int | None) ->
 def _candidates(device: str) -> list[_Candidate]:
     """Open tun files whose fdinfo names the device, of every process we may look at."""
     found = []
-    for pid in sorted(int(entry) for entry in os.listdir("/proc") if entry.isdecimal()):
+    for pid in netns.pids():
         targets = _descriptors(pid)
         tuns = [fd for fd, target in targets.items() if target.endswith("/net/tun")]
         vhost = VHOST_DEVICE in targets.values() if tuns else False

@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from bqltop.model import Sample
 from bqltop.output import csv_rows, json_lines, text_lines
+from bqltop.source import Source
 from bqltop.stdio import OutputError, discard
 from bqltop.window import Window, between
 
@@ -27,12 +28,6 @@ WRITERS: dict[str, Callable[[Mapping[int, Sample]], Write]] = {
     "csv": csv_rows.writer,
     "text": text_lines.writer,
 }
-
-
-class Source(Protocol):
-    """Where samples come from. The first sample of ``every`` is the baseline, taken at once."""
-
-    def every(self, interval_s: float) -> Iterator[Sample]: ...
 
 
 class Windows:

@@ -12,7 +12,8 @@ from bqltop.arguments import seconds
 from bqltop.fault import Fault
 from bqltop.files import renew
 from bqltop.format import printable
-from bqltop.output import INTERRUPTED, Source, Windows, prometheus
+from bqltop.output import INTERRUPTED, Windows, prometheus
+from bqltop.source import Source
 
 DEFAULT_LISTEN = "127.0.0.1:9743"
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bqltop.probe.echoes import Echo
 from bqltop.sweep.figures import BY_ID, Span
 from bqltop.sweep.plan import BadPlan
 from bqltop.window import Window
@@ -64,8 +63,3 @@ def exceeded(bounds: Sequence[Bound], span: Span) -> str | None:
         if value is not None and value > bound.value:
             return f"{bound.text}: {figure.title} was {figure.format(value)}"
     return None
-
-
-def unanswered(echoes: Sequence[Echo]) -> bool:
-    """Whether the latest echoes all went unanswered."""
-    return len(echoes) >= LEAST_ECHOES and all(echo.rtt_ns is None for echo in echoes[-LEAST_ECHOES:])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from bqltop.evidence import Verdict, dark_buffer
 from bqltop.history import History
-from bqltop.model import Event, NapiSample, Probe, QueueSample, Sample
+from bqltop.model import Event, Probe, QueueSample, Sample
 from bqltop.tui.series import DEFAULT_ZOOM, ZOOMS_S
 from bqltop.window import QueueWindow, Window, between
 
@@ -159,8 +159,3 @@ _SORT_KEYS = {
     "inflight": lambda row: row.sample.inflight if row.sample.inflight is not None else row.sample.ring_used,
     "rate": lambda row: row.window.packets_per_s,
 }
-
-
-def napi_title(napi: NapiSample) -> str:
-    """A NAPI instance's name as the kernel's threads write it: napi/DEVICE-ID."""
-    return f"napi/{napi.device}-{napi.napi_id}"

@@ -30,7 +30,8 @@ struct queue_cell {
 
 BPF_F_TABLE("array", u32, struct queue_cell, cells, QUEUES, 1024 /* BPF_F_MMAPABLE */);
 
-#define ANY_XOFF ((1ULL << DRV_XOFF) | (1ULL << STACK_XOFF) | (1ULL << FROZEN))
+/* DRV_XOFF, STACK_XOFF, FROZEN: masks of netdev_queue.state. */
+#define ANY_XOFF (DRV_XOFF | STACK_XOFF | FROZEN)
 
 /* Bring one stop up to date. Two CPUs may look at the same queue at once (a transmit here, a poll there): the exchange
  * hands every stretch of time to exactly one of them. `fresh` says that the queue was surely running before this look,
@@ -59,8 +60,8 @@ static __always_inline void observe(struct queue_cell *cell, u64 state, bool tra
 		return;
 	now = bpf_ktime_get_ns();
 	/* dev_hard_start_xmit() never runs with DRV_XOFF set; with STACK_XOFF it may, inside a list of packets. */
-	account(&cell->driver, state & (1ULL << DRV_XOFF), transmitted, now);
-	account(&cell->bql, state & (1ULL << STACK_XOFF), false, now);
+	account(&cell->driver, state & DRV_XOFF, transmitted, now);
+	account(&cell->bql, state & STACK_XOFF, false, now);
 	account(&cell->any, state & ANY_XOFF, false, now);
 }
 

@@ -14,10 +14,10 @@ static __always_inline int woken(u64 txq, bool by_driver)
 		return 0;
 	state = state_of(queue);
 	if (by_driver) {
-		state &= ~(1ULL << DRV_XOFF);	/* set on entry, cleared by the function */
+		state &= ~(u64)DRV_XOFF;	/* set on entry, cleared by the function */
 		if (cell->driver.since)
 			add(cell->wakes_driver, 1);
-	} else if (cell->bql.since && !(state & (1ULL << STACK_XOFF))) {
+	} else if (cell->bql.since && !(state & STACK_XOFF)) {
 		add(cell->wakes_bql, 1);
 #if BQL
 		look_at_bql(cell, queue, false);

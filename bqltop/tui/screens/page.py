@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.screen import ModalScreen
+from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
-from bqltop.tui.draw import head
-from bqltop.tui.screens.help import HelpKeys, HelpText
+from bqltop.tui.draw import head, palette
+from bqltop.tui.draw.line import blank
 
-EVERY_S = 0.5
 NARROWEST = 20
 
 
-class PageText(HelpText):
-    """The lines of the page it belongs to."""
+class PageText(ScrollView, can_focus=True):
+    """The lines of the page it belongs to, made anew for each width."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self, id: str) -> None:
+        super().__init__(id=id)
+        self._lines: list[Strip] = []
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.draw_lines()
 
     def draw_lines(self) -> None:
         width = self.scrollable_content_region.width
@@ -26,15 +37,29 @@ class PageText(HelpText):
         self.virtual_size = Size(width, len(self._lines))
         self.refresh()
 
+    def render_line(self, y: int) -> Strip:
+        row = y + round(self.scroll_offset.y)
+        width = self.size.width
+        if row >= len(self._lines):
+            return blank(width)
+        return self._lines[row].crop_extend(0, width, palette.TEXT)
 
-class PageKeys(HelpKeys):
+
+class PageKeys(Widget):
+    ALLOW_SELECT = False
+
     def render_line(self, y: int) -> Strip:
         return head.keys(self.screen.HINTS, self.size.width)
 
+    def on_resize(self, event: events.Resize) -> None:
+        self.refresh()
+
 
 class PageScreen(ModalScreen):
-    """Subclasses make the ``lines``; ``HINTS`` are the keys at the bottom."""
+    """Subclasses make the ``lines``; ``HINTS`` are the keys at the bottom. ``EVERY_S``: seconds after which the lines may be
+    other ones; None: never."""
 
+    EVERY_S: ClassVar[float | None] = 0.5
     HINTS: ClassVar[tuple[tuple[str, str], ...]] = (("Esc", "back"), ("↑ ↓", "scroll"))
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "back", priority=True),
@@ -50,12 +75,13 @@ class PageScreen(ModalScreen):
 
     def compose(self) -> ComposeResult:
         yield PageText("text")
-        keys = PageKeys("help-keys")
+        keys = PageKeys(id="page-keys")
         keys.styles.dock, keys.styles.height = "bottom", 1
         yield keys
 
     def on_mount(self) -> None:
-        self.set_interval(EVERY_S, self.redraw)
+        if self.EVERY_S is not None:
+            self.set_interval(self.EVERY_S, self.redraw)
         self.redraw()
 
     def redraw(self) -> None:

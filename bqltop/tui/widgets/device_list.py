@@ -1,43 +1,18 @@
-"""The list of all devices: a screenful of ready-made lines, of which only those that change are painted anew."""
+"""The list of all devices."""
 
 from __future__ import annotations
 
-from textual import events
-from textual.geometry import Region
-from textual.strip import Strip
-from textual.widget import Widget
-
 from bqltop.tui.devices import DeviceTable
 from bqltop.tui.draw import devices
-from bqltop.tui.draw.line import blank
+from bqltop.tui.widgets.lines import Lines
 
 
-class DeviceList(Widget, can_focus=True):
-    ALLOW_SELECT = False
-
+class DeviceList(Lines, can_focus=True):
     def __init__(self, table: DeviceTable) -> None:
-        super().__init__(id="devices")
+        super().__init__("devices")
         self.table = table
-        self._lines: list[Strip] = []
 
     def redraw(self) -> None:
         width, height = self.size
-        if not width or not height:
-            return
-        before, self._lines = self._lines, devices.page(self.table, width, height)
-        if len(before) != len(self._lines):
-            self.refresh()
-            return
-        changed = [Region(0, y, width, 1) for y, line in enumerate(self._lines) if line != before[y]]
-        if changed:
-            self.refresh(*changed)
-
-    def render_line(self, y: int) -> Strip:
-        if y < len(self._lines):
-            line = self._lines[y]
-            return line if line.cell_length == self.size.width else line.crop_extend(0, self.size.width, None)
-        return blank(self.size.width)
-
-    def on_resize(self, event: events.Resize) -> None:
-        self._lines = []
-        self.redraw()
+        if width and height:
+            self.put(devices.page(self.table, width, height))

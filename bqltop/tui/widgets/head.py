@@ -66,16 +66,12 @@ class Keys(Panel):
         self._said = text
         if text:
             self.set_timer(SAID_S, lambda: self._forget(text))
-        self._show_again()
+        self.redraw()
 
     def _forget(self, text: str) -> None:
         if self._said == text:
             self._said = ""
-            self._show_again()
-
-    def _show_again(self) -> None:
-        if self.shown:
-            self.show(*self.shown)
+            self.redraw()
 
     def draw(self, frame: Frame, view: View, width: int, height: int) -> list[Strip]:
         if self._said:

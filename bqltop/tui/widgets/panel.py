@@ -1,32 +1,28 @@
-"""The base of all panels: a rectangle of ready-made lines."""
+"""The base of all panels: what is drawn of a Frame."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from textual import events
-from textual.geometry import Region
 from textual.strip import Strip
-from textual.widget import Widget
 
-from bqltop.tui.draw.line import blank, greyed, rule
+from bqltop.tui.draw.line import greyed, rule
 from bqltop.tui.frame import Frame, View
+from bqltop.tui.widgets.lines import Lines
 
 
-class Panel(Widget):
+class Panel(Lines):
     """Shows what ``draw`` makes of the newest Frame.
 
     ``head`` is the title in a rule on the first line; without one the whole height belongs to ``draw``. ``greys``
     says whether the panel's values turn grey while the device is away.
     """
 
-    ALLOW_SELECT = False
     head: ClassVar[str] = ""
     greys: ClassVar[bool] = True
 
     def __init__(self, id: str) -> None:
-        super().__init__(id=id)
-        self._lines: list[Strip] = []
+        super().__init__(id)
         self.shown: tuple[Frame, View] | None = None
 
     def draw(self, frame: Frame, view: View, width: int, height: int) -> list[Strip]:
@@ -53,22 +49,9 @@ class Panel(Widget):
             lines = self.draw(frame, view, width, height)
         if frame.away and self.greys:
             lines = greyed(lines)
-        before, self._lines = self._lines, lines
-        if len(before) != len(lines):
-            self.refresh()
-            return
-        changed = [Region(0, y, width, 1) for y, line in enumerate(lines) if line != before[y]]
-        if changed:
-            self.refresh(*changed)
+        self.put(lines)
 
-    def render_line(self, y: int) -> Strip:
-        if y < len(self._lines):
-            line = self._lines[y]
-            # After a resize a line may be drawn once more before the new ones are made.
-            return line if line.cell_length == self.size.width else line.crop_extend(0, self.size.width, None)
-        return blank(self.size.width)
-
-    def on_resize(self, event: events.Resize) -> None:
+    def redraw(self) -> None:
+        """The same Frame again: the size or what is drawn beside it has changed."""
         if self.shown:
-            self._lines = []
             self.show(*self.shown)

@@ -40,10 +40,6 @@ class TunePanel(Panel, can_focus=True):
     def draw(self, frame: Frame, view: View, width: int, height: int) -> list[Strip]:
         return tune.panel(self.tuning.state, frame.sample.device.name, self.tuning.clock(), width, height)
 
-    def redraw(self) -> None:
-        if self.shown:
-            self.show(*self.shown)
-
     # -- keys ----------------------------------------------------------------------------------------------------
 
     async def on_key(self, event: events.Key) -> None:
