@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import itertools
 import os
-import pty
-import select
 import signal
 import struct
 import sys
@@ -20,6 +17,7 @@ from pathlib import Path
 import pytest
 from leftovers import PREFIX, marked_processes, namespaces
 from looking import ROOT, wait_until
+from on_a_pty import CURSOR_SHOWN, DRAWN, LEFT_ALTERNATE, OnAPty
 
 from bqltop.lab.scope import PREFIX_VARIABLE
 from bqltop.lab.xdp import bpf
@@ -27,8 +25,6 @@ from bqltop.lab.xdp import bpf
 pytestmark = pytest.mark.usefixtures("require_root")
 
 BPF_PROG_GET_FD_BY_ID = 13  # enum bpf_cmd
-DRAWN = b"TX queues"
-LEFT_ALTERNATE, CURSOR_SHOWN = b"\x1b[?1049l", b"\x1b[?25h"
 BROKEN_DRAWING = """
 from bqltop.tui.draw import panels
 def broken(*arguments, **words):
@@ -58,57 +54,14 @@ def programs_of(pid: int) -> set[int]:
     return found
 
 
-class Session:
-    """bqltop on a pty of its own as its controlling terminal, with a mark that all it starts inherits."""
+class Session(OnAPty):
+    """bqltop on a terminal, with a mark that all it starts inherits."""
 
     def __init__(self, *words: str, patch: str = "") -> None:
-        self.mark, self.output = f"{PREFIX}k{next(_serial)}", b""
-        code = f"{patch}\nimport sys\nfrom bqltop.cli import main\nsys.exit(main(sys.argv[1:]))"
-        environment = os.environ | {"TERM": "xterm-256color", PREFIX_VARIABLE: self.mark}
-        self.pid, self.terminal = pty.fork()
-        if self.pid == 0:
-            os.chdir(ROOT)
-            os.execve(sys.executable, [sys.executable, "-c", code, *words], environment)
-        self.before = termios.tcgetattr(self.terminal)
-        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-
-    def read(self, seconds: float) -> None:
-        if self.terminal >= 0 and select.select([self.terminal], [], [], seconds)[0]:
-            try:
-                self.output += os.read(self.terminal, 65536)
-            except OSError:  # nobody has it open on the other side any more
-                time.sleep(seconds)
-
-    def wait_until_drawn(self) -> None:
-        deadline = time.monotonic() + 30
-        while DRAWN not in self.output:
-            assert time.monotonic() < deadline, f"nothing was drawn; last: {self.output[-500:]!r}"
-            self.read(0.1)
-
-    def status(self) -> int:
-        """The exit status (negative: the signal that killed it)."""
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            done, status = os.waitpid(self.pid, os.WNOHANG)
-            if done:
-                self.pid = 0
-                self.read(0.1)
-                return os.waitstatus_to_exitcode(status)
-            self.read(0.05)
-            if self.terminal < 0:
-                time.sleep(0.05)
-        raise AssertionError(f"it did not end; last: {self.output[-500:]!r}")
-
-    def hang_up(self) -> None:
-        os.close(self.terminal)
-        self.terminal = -1
-
-    def end(self) -> None:
-        if self.pid:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-        if self.terminal >= 0:
-            os.close(self.terminal)
+        self.mark = f"{PREFIX}k{next(_serial)}"
+        start = f"import os, sys\nos.chdir({str(ROOT)!r})"
+        code = f"{start}\n{patch}\nfrom bqltop.cli import main\nsys.exit(main(sys.argv[1:]))"
+        super().__init__([sys.executable, "-c", code, *words], {PREFIX_VARIABLE: self.mark}, rows=40, columns=120)
 
 
 @pytest.fixture
@@ -173,7 +126,7 @@ def begin(request, start, veth_pair):
 @pytest.mark.parametrize("way", STATUS)
 def test_nothing_is_left_after(begin, way):
     session = begin()
-    session.wait_until_drawn()
+    session.wait_for(DRAWN)
     assert wait_until(lambda: len(programs_of(session.pid)) >= 3)
     programs = programs_of(session.pid)
     assert all(map(program_exists, programs))

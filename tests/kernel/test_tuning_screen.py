@@ -8,6 +8,7 @@ import time
 
 import pytest
 from looking import wait_until
+from on_a_pty import DRAWN
 from test_leaves_nothing import BROKEN_DRAWING, Session
 
 from bqltop.kernel import netns as namespaces
@@ -21,9 +22,6 @@ class Keyboard(Session):
     """A session that is typed into; ``wait_for`` looks at what came since the last time."""
 
     seen = 0
-
-    def type(self, keys: bytes) -> None:
-        os.write(self.terminal, keys)
 
     def wait_for(self, text: bytes) -> None:
         deadline = time.monotonic() + 20
@@ -43,7 +41,7 @@ def screen(ifb, tmp_path, monkeypatch):
     def start(*words, patch=""):
         session = Keyboard(end.device, "--netns", end.netns, "--no-bpf", *words, patch=patch)
         sessions.append(session)
-        session.wait_until_drawn()
+        session.wait_for(DRAWN)
         session.type(b"t")
         session.wait_for(b"limit_max")
         return session

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from conftest import FedApp
 from fake_source import FakeSource
+from fed import FedApp
 
 from bqltop.advice import Advice
 from bqltop.compare import Comparison

@@ -2,82 +2,32 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pty
-import select
 import signal
-import struct
 import sys
 import termios
 import time
 from pathlib import Path
 
 import pytest
+from on_a_pty import CURSOR_SHOWN, DRAWN, LEFT_ALTERNATE, OnAPty
 
 PLAYED = Path(__file__).parent / "played.py"
-DRAWN = b"TX queues"
-LEFT_ALTERNATE = b"\x1b[?1049l"
-CURSOR_SHOWN = b"\x1b[?25h"
 
 
-class Session:
-    """The application in a child process that has a pty of its own as its controlling terminal."""
+class Session(OnAPty):
+    """The application on a made-up source; it writes "closed" to ``mark`` when the source is."""
 
     def __init__(self, mark: Path, *arguments: str, **environment: str) -> None:
-        self.mark, self.output = mark, b""
-        self.pid, self.terminal = pty.fork()
-        if self.pid == 0:
-            os.environ.update({"TERM": "xterm-256color", "PYTHONPATH": str(PLAYED.parents[2]), **environment})
-            os.execv(sys.executable, [sys.executable, str(PLAYED), str(mark), *arguments])
-        self.before = termios.tcgetattr(self.terminal)
-        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-
-    def read(self, seconds: float) -> None:
-        if select.select([self.terminal], [], [], seconds)[0]:
-            try:
-                self.output += os.read(self.terminal, 65536)
-            except OSError:
-                time.sleep(seconds)
-
-    def wait_for(self, text: bytes, seconds: float = 20.0) -> None:
-        end = time.monotonic() + seconds
-        while text not in self.output:
-            assert time.monotonic() < end, f"{text!r} did not come; last: {self.output[-500:]!r}"
-            self.read(0.1)
-
-    def type(self, keys: bytes) -> None:
-        os.write(self.terminal, keys)
-
-    def status(self, seconds: float = 20.0) -> int:
-        """The exit status (negative: the signal that killed it)."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            done, status = os.waitpid(self.pid, os.WNOHANG)
-            if done:
-                self.pid = 0
-                return os.waitstatus_to_exitcode(status)
-            if self.terminal >= 0:
-                self.read(0.05)
-            else:
-                time.sleep(0.05)
-        raise AssertionError(f"it did not end; last: {self.output[-500:]!r}")
+        self.mark = mark
+        command = [sys.executable, str(PLAYED), str(mark), *arguments]
+        super().__init__(command, {"PYTHONPATH": str(PLAYED.parents[2]), **environment}, rows=24, columns=80)
 
     def restored(self) -> bool:
         self.read(0.1)
         modes = termios.tcgetattr(self.terminal)
         return LEFT_ALTERNATE in self.output and CURSOR_SHOWN in self.output and modes == self.before
-
-    def hang_up(self) -> None:
-        os.close(self.terminal)
-        self.terminal = -1
-
-    def end(self) -> None:
-        if self.pid:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-        if self.terminal >= 0:
-            os.close(self.terminal)
 
 
 @pytest.fixture

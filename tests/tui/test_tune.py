@@ -11,9 +11,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "unit"))
 
-from conftest import FedApp
 from fake_access import FakeAccess
 from fake_source import FakeSource
+from fed import FedApp
 from test_live import text_of
 
 from bqltop.tui.screens.leave import LeaveScreen
