@@ -16,7 +16,9 @@ import tempfile
 from pathlib import Path
 
 from bqltop.fault import Fault
+from bqltop.kernel import direct
 from bqltop.kernel.btf import Btf, BtfError, libbpf
+from bqltop.kernel.instructions import SIZE as INSTRUCTION
 
 HERE = Path(__file__).parent
 DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
@@ -27,9 +29,6 @@ KPROBES = Path("/sys/bus/event_source/devices/kprobe")
 
 BPF_TRACE_FENTRY = 24
 """enum bpf_attach_type (include/uapi/linux/bpf.h)"""
-
-INSTRUCTION = 8
-"""Bytes of one eBPF instruction."""
 
 
 class BpfError(Fault, RuntimeError):
@@ -137,6 +136,7 @@ class Module:
 
     def load(self, name: str, kind: str = "RAW_TRACEPOINT") -> int:
         """Load a program; its file descriptor. ``kind`` is the name of bcc's constant of the program type."""
+        direct.link(*self._text(name))
         with _quiet_stderr() as said:
             try:
                 function = self._bpf.load_func(name.encode(), getattr(bcc().BPF, kind))
@@ -144,6 +144,11 @@ class Module:
                 raise BpfError(f"the kernel refused the eBPF program {name}: {_reason(said, error)}") from error
         self.programs[name] = function.fd
         return function.fd
+
+    def _text(self, name: str) -> tuple[int, int]:
+        """(address, bytes) of a program's compiled instructions."""
+        lib, module = bcc().lib, self._bpf.module
+        return lib.bpf_function_start(module, name.encode()), lib.bpf_function_size(module, name.encode())
 
     def runner(self, name: str) -> Runner:
         """A program to be run on demand."""
@@ -159,8 +164,8 @@ class Module:
 
     def attach_fentry(self, name: str, function: str) -> bool:
         """Attach a program to the entry of a kernel function; False where that cannot be."""
-        lib, module = bcc().lib, self._bpf.module
-        start, size = (ask(module, name.encode()) for ask in (lib.bpf_function_start, lib.bpf_function_size))
+        start, size = self._text(name)
+        direct.link(start, size)
         try:
             options = _LoadOptions(
                 sz=ctypes.sizeof(_LoadOptions),

@@ -125,8 +125,12 @@ class Btf:
                 return entries[i].value
         raise BtfError(f"enum {enum} has no {name} on this kernel")
 
+    def structure(self, name: str) -> int:
+        """BTF id of a structure."""
+        return self._find(name, KIND_STRUCT)
+
     def function(self, name: str) -> int:
-        """BTF id of a function, which fentry attaches by."""
+        """BTF id of a function, by which fentry attaches and programs call it."""
         return self._find(name, KIND_FUNC)
 
     def _walk(self, struct: str, path: str) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from bqltop.histogram import LINEAR_WORK_CELLS, LOG_LINEAR_CELLS
+from bqltop.kernel import direct
 from bqltop.kernel.bpf import BpfError, Module, read_program
 from bqltop.kernel.btf import Btf
 from bqltop.kernel.completions import Completions, completions_probe, second_argument
@@ -174,7 +175,7 @@ class Engine:
             "CARRY": int(carry),
         }
         btf = Btf.vmlinux()
-        constants |= _offsets(btf, OFFSETS)
+        constants |= _offsets(btf, OFFSETS) | direct.constants()
         if self._with_sojourn:
             constants |= _offsets(btf, SOJOURN_OFFSETS)
             constants |= {"SOJOURN": 1, "ARRIVAL": int(arrival_of(target, self.bql))}

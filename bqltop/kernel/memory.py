@@ -9,35 +9,35 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import struct
 
 from bqltop.kernel import netns
 from bqltop.kernel.bpf import BpfError, Runner
 from bqltop.kernel.btf import Btf, libbpf
+from bqltop.kernel.instructions import (
+    ADD,
+    CALL,
+    EXIT,
+    JUMP_IF_GREATER,
+    LOAD_64,
+    LOAD_IMMEDIATE_64,
+    MOVE,
+    MOVE_NUMBER,
+    PROG_TYPE_RAW_TRACEPOINT,
+    PSEUDO_MAP_VALUE,
+    R0,
+    R1,
+    R2,
+    R3,
+    instruction,
+)
 from bqltop.model import Namespace
 
 PAGE = 4096
 
 # include/uapi/linux/bpf.h
-MAP_TYPE_ARRAY, PROG_TYPE_RAW_TRACEPOINT = 2, 17
+MAP_TYPE_ARRAY = 2
 F_MMAPABLE = 1 << 10
-PSEUDO_MAP_VALUE = 2
 GET_CURRENT_TASK, PROBE_READ_KERNEL = 35, 113
-
-LOAD_IMMEDIATE_64, LOAD_64, ADD, MOVE, MOVE_NUMBER, JUMP_IF_GREATER, CALL, EXIT = (
-    0x18, 0x79, 0x07, 0xBF, 0xB7, 0x25, 0x85, 0x95,
-)  # fmt: skip
-"""Opcodes (Documentation/bpf/standardization/instruction-set.rst)."""
-
-R0, R1, R2, R3 = range(4)
-
-
-def instruction(opcode: int, destination: int = 0, source: int = 0, offset: int = 0, number: int = 0) -> bytes:
-    """One instruction of eight bytes, in this machine's byte order."""
-    little = struct.pack("=H", 1) == b"\1\0"
-    registers = source << 4 | destination if little else destination << 4 | source
-    return struct.pack("=BBhi", opcode, registers, offset, number)
-
 
 def page_address(destination: int, page_map: int) -> bytes:
     """Put the address of the page, the only entry of an array map, into a register: two instructions long."""

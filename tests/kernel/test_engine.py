@@ -9,6 +9,7 @@ import pytest
 from leftovers import own_programs
 from looking import ethtool_counters, ip_counters, send_udp, wait_until
 
+from bqltop.kernel import direct
 from bqltop.kernel.btf import Btf
 from bqltop.kernel.engine import CHUNK, DeviceGone, Engine
 from bqltop.kernel.memory import Memory
@@ -30,6 +31,13 @@ def engine_on(factory):
         return made
 
     return make
+
+
+@pytest.fixture(params=["load", "helper"])
+def either_way(request, monkeypatch):
+    """How the programs read the kernel's memory: by a load where the kernel lets them, or all by the helper."""
+    if request.param == "helper":
+        monkeypatch.setattr(direct, "available", lambda: False)
 
 
 def packets(engine: Engine) -> list[int]:
@@ -60,6 +68,7 @@ def test_only_the_watched_device_is_counted(veth_pair, engine_on):
     assert wait_until(lambda: [napi.work for napi in engine.napis()] == [3])
 
 
+@pytest.mark.usefixtures("either_way")
 def test_packets_are_counted_on_the_queue_they_went_through(lab, engine_on):
     built = lab(queues=8, rules=0)
     engine = engine_on(built.sender, "veth")
@@ -138,6 +147,7 @@ def test_state_bits_show_a_stopped_queue(lab, engine_on):
     assert wait_until(lambda: state() == 0)
 
 
+@pytest.mark.usefixtures("either_way")
 def test_a_stop_is_counted_once_however_often_it_is_looked_at(lab, engine_on):
     built = lab(rules=20000)
     engine = engine_on(built.sender, "veth")
@@ -155,6 +165,7 @@ def test_a_stop_is_counted_once_however_often_it_is_looked_at(lab, engine_on):
     assert queue.busy <= queue.stops_driver
 
 
+@pytest.mark.usefixtures("either_way")
 def test_time_goes_on_while_stopped_and_stands_still_when_not(lab, engine_on):
     built = lab(rules=20000)
     engine = engine_on(built.sender, "veth")

@@ -7,6 +7,28 @@
 
 #define read_to(destination, address) \
 	bpf_probe_read_kernel(&(destination), sizeof(destination), (void *)(u64)(address))
+
+/* load(destination, structure, address, offset): one member of a kernel structure, of the destination's size. Where the
+ * kernel has bpf_rdonly_cast it is a single instruction (see ../direct.py), else a helper's call; memory that is not
+ * there reads as 0 either way. */
+#ifdef RDONLY_CAST
+static void *(*rdonly_cast)(u64 address, u32 type) = (void *)RDONLY_CAST;
+#define load_as(width, result, from, offset) \
+	asm volatile("%0 = *(" width " *)(%1 + %2)" : "=r"(result) : "r"(from), "i"(offset))
+#define load(destination, structure, address, offset) do { \
+	void *from__ = rdonly_cast(address, TYPE_##structure); \
+	u64 result__; \
+	if (sizeof(destination) == 8) \
+		load_as("u64", result__, from__, offset); \
+	else if (sizeof(destination) == 4) \
+		load_as("u32", result__, from__, offset); \
+	else \
+		load_as("u16", result__, from__, offset); \
+	(destination) = result__; \
+} while (0)
+#else
+#define load(destination, structure, address, offset) read_to(destination, (address) + (offset))
+#endif
 #define add(cell, amount) __sync_fetch_and_add(&(cell), (u64)(amount))
 
 #define LOG_LINEAR_CELLS 160

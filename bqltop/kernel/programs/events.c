@@ -17,7 +17,7 @@ int on_start_xmit(struct bpf_raw_tracepoint_args *ctx)
 	carried = carry.lookup(&zero);
 	if (!carried)
 		return 0;
-	read_to(queue, ctx->args[0] + OFF_sk_buff_queue_mapping);
+	load(queue, sk_buff, ctx->args[0], OFF_sk_buff_queue_mapping);
 	carried->skb = ctx->args[0];
 	carried->queue = queue;
 	return 0;
@@ -57,12 +57,12 @@ static __always_inline void count_inflight(struct queue_cell *cell, u32 queued, 
 
 static __always_inline void look_at_bql(struct queue_cell *cell, u32 queue, bool transmitted)
 {
-	u64 dql = TXQ + (u64)queue * SIZE_netdev_queue + OFF_netdev_queue_dql;
+	u64 txq = TXQ + (u64)queue * SIZE_netdev_queue;
 	u32 queued = 0, completed = 0;
 
-	read_to(completed, dql + OFF_dql_num_completed);
+	load(completed, netdev_queue, txq, OFF_netdev_queue_dql + OFF_dql_num_completed);
 	if (transmitted) {
-		read_to(queued, dql + OFF_dql_num_queued);
+		load(queued, netdev_queue, txq, OFF_netdev_queue_dql + OFF_dql_num_queued);
 		count_inflight(cell, queued, completed);
 	}
 #ifndef EVERY_COMPLETION	/* then programs/complete.c counts them */
@@ -178,7 +178,7 @@ static __always_inline struct napi_cell *napi_cell(u64 napi)
 		return cell;
 	}
 #endif
-	read_to(dev, napi + OFF_napi_struct_dev);
+	load(dev, napi_struct, napi, OFF_napi_struct_dev);
 	return dev == DEV ? numbered_cell(napi, dev) : NULL;
 }
 

@@ -69,6 +69,6 @@ static __always_inline u64 state_of(u32 queue)
 {
 	u64 state = 0;
 
-	read_to(state, TXQ + (u64)queue * SIZE_netdev_queue + OFF_netdev_queue_state);
+	load(state, netdev_queue, TXQ + (u64)queue * SIZE_netdev_queue, OFF_netdev_queue_state);
 	return state;
 }

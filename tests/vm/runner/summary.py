@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
+TRACEBACK_LINES = 40
+"""Lines of a failure's traceback that are shown again at the end: pytest puts the error last."""
+
 
 @dataclass(frozen=True)
 class TestResult:
@@ -86,6 +89,18 @@ class Summary:
         results = [result for kernel in self.kernels for result in kernel.tests]
         ran = {result.test for result in results if result.outcome != SKIPPED}
         return sorted({result.test for result in results} - ran)
+
+    def failures(self) -> list[str]:
+        """Every failure with its traceback, for a place where only the end of a long output is seen."""
+        text = []
+        for kernel in self.kernels:
+            if kernel.unavailable and kernel.required:
+                text.append(kernel.heading())
+            for result in kernel.tests:
+                if result.outcome == FAILED:
+                    text.append(result.line(kernel.title))
+                    text += ["    " + line for line in result.detail.splitlines()[-TRACEBACK_LINES:]]
+        return text
 
     def lines(self) -> list[str]:
         """The summary, ending with the plain closing line."""

@@ -72,6 +72,18 @@ def test_the_summary_ends_with_plain_counts():
     assert summary.failed
 
 
+def test_failures_are_shown_again_with_the_end_of_their_tracebacks():
+    long = "\n".join([*(f"line {number}" for number in range(100)), "E   assert 510 == 511"])
+    summary = Summary([KernelResult("one", "7.3", 9.0, 1, [result("a", PASSED), result("b", FAILED, long)])])
+    lines = summary.failures()
+    assert lines[0].endswith("b: assert 510 == 511")
+    assert "7.3" in lines[0]
+    assert lines[-1] == "    E   assert 510 == 511"
+    assert "    line 99" in lines
+    assert "    line 1" not in lines
+    assert not any("passed" in line for line in lines)
+
+
 def test_a_kernel_asked_for_by_name_and_not_had_is_a_failure():
     assert KernelResult("one", unavailable="no mirror", required=True).count(FAILED) == 1
     assert KernelResult("one", unavailable="no mirror").count(FAILED) == 0
