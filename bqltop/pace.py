@@ -18,7 +18,8 @@ instant late, the next one in time) would be the rate of one burst."""
 
 class Pace:
     """Instants ``interval`` seconds apart; ``interval``, ``hurry`` and ``stop`` may be used from any thread. An instant
-    that cannot be kept, or only right behind one that was late, is left out and counted in ``missed``."""
+    that is late by less than an interval is made up for, at a little distance from the one before; one that is later is left
+    out and counted in ``missed``."""
 
     def __init__(self, interval: float = TICK_S):
         self.interval = interval
@@ -44,11 +45,12 @@ class Pace:
         yield 0
         planned = time.monotonic() + self.interval
         while not self._stopping:
-            if self._wait(planned, tick):
+            nearest = taken + self.interval * NEAREST
+            if self._wait(max(planned, nearest), tick):
                 self._woken.clear()
                 if self._stopping:
                     return
-                time.sleep(max(0.0, taken + min(self.interval * NEAREST, HURRIED_S) - time.monotonic()))
+                time.sleep(max(0.0, min(nearest, taken + HURRIED_S) - time.monotonic()))
                 taken = time.monotonic()
                 yield 0
                 planned = time.monotonic() + self.interval
@@ -56,11 +58,9 @@ class Pace:
             taken = time.monotonic()
             yield max(0, round((taken - planned) * 1e9))
             planned += self.interval
-            earliest = max(taken + self.interval * NEAREST, time.monotonic() - self.interval)
-            if planned < earliest:
-                skipped = math.ceil((earliest - planned) / self.interval)
-                self.missed += skipped
-                planned += skipped * self.interval
+            passed = max(0, math.floor((time.monotonic() - planned) / self.interval))
+            self.missed += passed
+            planned += passed * self.interval
 
     def _wait(self, planned: float, tick: Callable[[], None]) -> bool:
         """Sleep until ``planned``; True when woken before (or at once, when woken meanwhile)."""

@@ -245,6 +245,13 @@ class Journal:
         """Every change, oldest first. Raises OSError; an absent journal is an empty one."""
         return fold(self._records())
 
+    def size(self) -> int:
+        """Bytes of the file; an absent journal has none."""
+        try:
+            return os.stat(self.path).st_size
+        except FileNotFoundError:
+            return 0
+
     def left_behind(self, identity: Identity | None = None, kept: bool = False) -> list[Leftover]:
         """Values that runs which are no more left changed, in the order to restore them (the latest first).
 

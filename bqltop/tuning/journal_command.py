@@ -32,8 +32,18 @@ def run(arguments: argparse.Namespace) -> int:
     elif entries:
         print("\n".join(lines(entries)))
     else:
-        print(f"{printable(journal.path)} is empty")
+        print(_nothing(journal, arguments.device))
     return 0
+
+
+def _nothing(journal: Journal, device: str | None) -> str:
+    """Why nothing is listed."""
+    path = printable(journal.path)
+    if device is not None and journal.entries():
+        return f"{path} has no change of {printable(device)}"
+    if journal.size():
+        return f"{path} has no line that can be read as a change"
+    return f"{path} is empty"
 
 
 def entry_json(entry: Entry) -> dict:

@@ -1,5 +1,6 @@
 """The journal: what it holds after every way a write can end, and who is told what was left behind."""
 
+import argparse
 import errno
 import fcntl
 import json
@@ -12,6 +13,7 @@ import pytest
 
 from bqltop.kernel import netns
 from bqltop.tuning import journal as journals
+from bqltop.tuning import journal_command
 from bqltop.tuning.access import Identity, Reading, boot_id
 from bqltop.tuning.journal import Entry, Journal, JournalError, fold
 
@@ -247,3 +249,19 @@ def test_ids_are_unique_and_a_process_is_known_by_its_start():
     assert journals.alive(os.getpid(), journals.start_time(os.getpid()))
     assert not journals.alive(os.getpid(), 1)
     assert journals.start_time(2**22 + 1) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "device", "said"),
+    [(None, None, "is empty"), (b"", None, "is empty"), (b"\xff\x00\x9c" * 50, None, "has no line that can be read as a change"),
+     ("an entry", "veth7", "has no change of veth7")],
+)  # fmt: skip
+def test_listing_nothing_says_why(found, device, said, tmp_path, monkeypatch, capsys):
+    journal = Journal(str(tmp_path))
+    if found == "an entry":
+        journal.intend([entry()])
+    elif found is not None:
+        Path(journal.path).write_bytes(found)
+    monkeypatch.setattr(journal_command, "Journal", lambda: journal)
+    assert journal_command.run(argparse.Namespace(device=device, json=False)) == 0
+    assert capsys.readouterr().out == f"{journal.path} {said}\n"
