@@ -105,6 +105,10 @@ class Attachment:
         """Descriptors of our eBPF programs."""
         return list(self.engine.program_fds().values()) if self.engine else []
 
+    def strays(self) -> int | None:
+        """Transmits that no queue's figures have; None without eBPF."""
+        return self.engine.strays() if self.engine else None
+
     def close(self) -> None:
         with contextlib.ExitStack() as stack:
             for source in (self.engine, self._files):

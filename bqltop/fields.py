@@ -290,6 +290,8 @@ _TABLE: dict[tuple[str, str], tuple[tuple[str, str, str, str, str, str], ...]] =
         ("bpf_ns", "bpf time", "ns", "counter",
          "Time in bqltop's eBPF programs, while the kernel's statistics of them are on.", "bpf_prog_info.run_time_ns"),
         ("bpf_runs", "bpf runs", "", "counter", "Runs of bqltop's eBPF programs.", "bpf_prog_info.run_cnt"),
+        ("strays", "strays", "packets", "counter", "Transmits in no queue's figures: their queue could not be told, or was not "
+         "there at attach.", "net_dev_xmit"),
     ),
 }
 

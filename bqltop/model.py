@@ -220,7 +220,9 @@ class Event:
 class SelfSample:
     """What bqltop itself costs. ``cpu_s``: process CPU seconds so far; ``late_ns``: how much later than planned
     the sample was taken; ``missed``: planned samples not taken; ``bpf_ns``/``bpf_runs``: time and runs of our
-    eBPF programs, only while the kernel's bpf statistics are switched on. ``read_ns``: time this sample took."""
+    eBPF programs, only while the kernel's bpf statistics are switched on. ``read_ns``: time this sample took. ``strays``:
+    transmits since attach that no queue's figures have, for their queue could not be told or was not there at attach;
+    None without eBPF."""
 
     cpu_s: float
     rss_bytes: int
@@ -229,6 +231,7 @@ class SelfSample:
     missed: int = 0
     bpf_ns: int | None = None
     bpf_runs: int | None = None
+    strays: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,9 +104,11 @@ class Sampler(Paced):
         events = self._follow()
         sample = self._read(events) or self._away(events)
         cost = proc.own_cost(read_ns=time.monotonic_ns() - started, late_ns=late_ns, missed=self.pace.missed)
-        if self.account and self._attachment is not None:
-            spent_ns, runs = bpfstats.read(self._attachment.programs())
-            cost = replace(cost, bpf_ns=spent_ns, bpf_runs=runs)
+        if self._attachment is not None:
+            cost = replace(cost, strays=self._attachment.strays())
+            if self.account:
+                spent_ns, runs = bpfstats.read(self._attachment.programs())
+                cost = replace(cost, bpf_ns=spent_ns, bpf_runs=runs)
         self._last = replace(sample, own=cost, probe=self.prober.sample() if self.prober else None)
         return self._last
 

@@ -67,7 +67,7 @@ def test_packets_counted_are_exactly_those_of_the_device(watched, words):
     counted = sum(queue.packets for queue in after.queues) - sum(queue.packets for queue in before.queues)
     assert counted == device_after - device_before
     assert counted > 100
-    assert sampler._attachment.engine.strays() == 0
+    assert after.own.strays == 0
 
 
 def assert_busy_is_requeues(busy: int, requeues: int) -> None:

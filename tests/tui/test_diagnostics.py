@@ -76,6 +76,16 @@ def test_what_is_not_to_be_had_is_said():
     assert diagnostics.page(diagnostics.State(), 80)
 
 
+@pytest.mark.parametrize(("strays", "said"), [(7, True), (0, False), (None, False)])
+def test_packets_that_no_queue_counts_are_said(strays, said):
+    (sample,) = FakeSource("veth").samples(1)
+    sample = replace(sample, own=replace(sample.own, strays=strays))
+    diagnosis = Diagnosis()
+    diagnosis.take(sample)
+    text = "\n".join(line.text for line in diagnostics.page(diagnostics.State(sample, diagnosis.figures(), 0.1, VERSIONS), 100))
+    assert ("7 packets of which no queue could be told" in text) is said
+
+
 async def test_the_kernel_counts_only_while_the_page_is_open():
     app = GoingApp(FakeDevices())
     async with app.run_test(size=(120, 40)) as pilot:

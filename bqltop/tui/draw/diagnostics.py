@@ -83,6 +83,9 @@ def _attachment(lines: list[Strip], sample: Sample, width: int) -> None:
     _pair(lines, "epoch", f"{sample.epoch} (counters begin anew with each)", width)
     torn = sum(queue.torn_reads or 0 for queue in sample.queues)
     _pair(lines, "torn reads", f"{torn} (inflight seen below 0, shown as 0)", width)
+    if sample.own and sample.own.strays:
+        text = f"{sample.own.strays} packets of which no queue could be told, in no queue's figures"
+        _pair(lines, "not counted", text, width, palette.NOTICE)
     if device.napi_reason:
         _pair(lines, "veth", literal(device.napi_reason), width)
         for command in device.napi_commands:
