@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .shell import load_modules, namespace, read_sysfs, sh, wait_for
+from .shell import load_modules, namespace, read_sysfs, sh, wait_for, works
 
 HOST_ADDRESS, GADGET_ADDRESS = "10.83.0.1", "10.83.0.2"
 NET_CLASS, UDC_CLASS = Path("/sys/class/net"), Path("/sys/class/udc")
@@ -108,6 +108,7 @@ def usb_pair(function: str = "ecm", qdisc: str = "pfifo limit 1000"):
     with namespace(netns), usb_gadget(function) as (device, gadget):
         sh(f"ip link set {gadget} netns {netns}")
         sh(f"ip -n {netns} addr add {GADGET_ADDRESS}/24 dev {gadget}")
+        works(f"sysctl -qw net.ipv6.conf.{device}.disable_ipv6=1")  # or it sends by itself while a test counts
         sh(f"ip addr add {HOST_ADDRESS}/24 dev {device}")
         _connect(device, gadget, netns)
         sh(f"tc qdisc replace dev {device} root {qdisc}")
