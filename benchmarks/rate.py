@@ -44,12 +44,12 @@ WATCHED, FLOOR, BARE = "watched", "floor", "bare"
 class Switch:
     """Attaches and detaches the programs of a module, without loading them anew."""
 
-    def __init__(self, module: Module, names: list[str]):
+    def __init__(self, module: Module, names: list[str], on: bool):
         self._bpf, self._names = module._bpf, names
         for name in names:
             if name not in module.programs:
                 module.load(name)
-        self.on = True
+        self.on = on
 
     def set(self, on: bool) -> None:
         if on != self.on:
@@ -92,8 +92,7 @@ class Rounds:
         engine = sampler._attachment.engine._module
         names = [name for name in engine.programs if name in TRACEPOINTS]
         self._nothing = Module(NOTHING, {})
-        self._switches = {WATCHED: Switch(engine, names), FLOOR: Switch(self._nothing, names)}
-        self._switches[FLOOR].on = False
+        self._switches = {WATCHED: Switch(engine, names, on=True), FLOOR: Switch(self._nothing, names, on=False)}
         self._watched = watched
         self.by_wall: dict[str, list[float]] = {WATCHED: [], FLOOR: []}
         self.by_cpu: dict[str, list[float]] = {WATCHED: [], FLOOR: []}

@@ -87,7 +87,7 @@ class Sampler(Paced):
 
     def every(self, interval_s: float | None = None) -> Iterator[Sample]:
         """A sample now and then one each ``interval_s`` seconds (``self.interval`` may change on the way), until
-        closed. A sample that could not be taken in time is left out and counted."""
+        closed. A sample that could not be taken within an interval of its time is left out and counted."""
         self.interval = interval_s or self.interval
         for late_ns in self.pace.instants(self.tick):
             yield self.sample(late_ns)
@@ -103,12 +103,11 @@ class Sampler(Paced):
         started = time.monotonic_ns()
         events = self._follow()
         sample = self._read(events) or self._away(events)
-        cost = proc.own_cost(read_ns=time.monotonic_ns() - started, late_ns=late_ns, missed=self.pace.missed)
-        if self._attachment is not None:
-            cost = replace(cost, strays=self._attachment.strays())
-            if self.account:
-                spent_ns, runs = bpfstats.read(self._attachment.programs())
-                cost = replace(cost, bpf_ns=spent_ns, bpf_runs=runs)
+        strays = self._attachment.strays() if self._attachment is not None else None
+        cost = proc.own_cost(time.monotonic_ns() - started, late_ns, self.pace.missed, strays)
+        if self.account and self._attachment is not None:
+            spent_ns, runs = bpfstats.read(self._attachment.programs())
+            cost = replace(cost, bpf_ns=spent_ns, bpf_runs=runs)
         self._last = replace(sample, own=cost, probe=self.prober.sample() if self.prober else None)
         return self._last
 

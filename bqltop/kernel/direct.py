@@ -13,19 +13,19 @@ import ctypes
 import functools
 import os
 
-from bqltop.kernel.btf import Btf, BtfError, libbpf
+from bqltop.kernel.btf import Btf, BtfError
 from bqltop.kernel.instructions import (
     CALL,
     EXIT,
     LOAD_64,
     MOVE_NUMBER,
-    PROG_TYPE_RAW_TRACEPOINT,
     PSEUDO_KFUNC_CALL,
     R0,
     R1,
     R2,
     SIZE,
     instruction,
+    load,
 )
 
 FUNCTION = "bpf_rdonly_cast"
@@ -60,7 +60,7 @@ def available() -> bool:
         )
     except BtfError:
         return False
-    fd = libbpf().bpf_prog_load(PROG_TYPE_RAW_TRACEPOINT, b"direct", b"GPL", text, ctypes.c_size_t(len(text) // SIZE), None)
+    fd = load("direct", text)
     if fd < 0:
         return False
     os.close(fd)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
+
+from bqltop.kernel.btf import libbpf
 
 # include/uapi/linux/bpf.h
 PROG_TYPE_RAW_TRACEPOINT = 17
@@ -25,3 +28,10 @@ def instruction(opcode: int, destination: int = 0, source: int = 0, offset: int 
     little = struct.pack("=H", 1) == b"\1\0"
     registers = source << 4 | destination if little else destination << 4 | source
     return struct.pack("=BBhi", opcode, registers, offset, number)
+
+
+def load(name: str, text: bytes) -> int:
+    """Load a program for raw tracepoints; its file descriptor, negative when the kernel refused it (see ctypes.get_errno)."""
+    return libbpf().bpf_prog_load(
+        PROG_TYPE_RAW_TRACEPOINT, name.encode(), b"GPL", text, ctypes.c_size_t(len(text) // SIZE), None
+    )

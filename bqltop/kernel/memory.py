@@ -22,13 +22,13 @@ from bqltop.kernel.instructions import (
     LOAD_IMMEDIATE_64,
     MOVE,
     MOVE_NUMBER,
-    PROG_TYPE_RAW_TRACEPOINT,
     PSEUDO_MAP_VALUE,
     R0,
     R1,
     R2,
     R3,
     instruction,
+    load,
 )
 from bqltop.model import Namespace
 
@@ -119,10 +119,7 @@ class Memory:
         )
 
     def _load(self, name: str, text: bytes) -> Runner:
-        fd = libbpf().bpf_prog_load(
-            PROG_TYPE_RAW_TRACEPOINT, name.encode(), b"GPL", text, ctypes.c_size_t(len(text) // 8), None
-        )
-        return Runner(self._keep(fd, f"load the eBPF program {name}"))
+        return Runner(self._keep(load(name, text), f"load the eBPF program {name}"))
 
     def _keep(self, fd: int, what: str) -> int:
         if fd < 0:

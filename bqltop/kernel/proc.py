@@ -60,7 +60,7 @@ def _softirqs() -> bytes:
         return b""
 
 
-def own_cost(read_ns: int = 0, late_ns: int = 0, missed: int = 0) -> SelfSample:
+def own_cost(read_ns: int = 0, late_ns: int = 0, missed: int = 0, strays: int | None = None) -> SelfSample:
     """What this process has used so far, all threads together. 15 microseconds."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    return SelfSample(usage.ru_utime + usage.ru_stime, _own.memory_info().rss, read_ns, late_ns, missed)
+    return SelfSample(usage.ru_utime + usage.ru_stime, _own.memory_info().rss, read_ns, late_ns, missed, strays=strays)

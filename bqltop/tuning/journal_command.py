@@ -23,7 +23,8 @@ def run(arguments: argparse.Namespace) -> int:
     """0, or 2 when the journal cannot be read (raised as Fault)."""
     journal = Journal()
     try:
-        entries = [e for e in journal.entries() if arguments.device in (None, e.device, e.via)]
+        found = journal.entries()
+        entries = [e for e in found if arguments.device in (None, e.device, e.via)]
     except OSError as error:
         raise Fault(f"the journal {journal.path} cannot be read: {error.strerror}") from None
     if arguments.json:
@@ -32,18 +33,15 @@ def run(arguments: argparse.Namespace) -> int:
     elif entries:
         print("\n".join(lines(entries)))
     else:
-        print(_nothing(journal, arguments.device))
+        print(f"{printable(journal.path)} {_nothing(journal, arguments.device if found else None)}")
     return 0
 
 
 def _nothing(journal: Journal, device: str | None) -> str:
-    """Why nothing is listed."""
-    path = printable(journal.path)
-    if device is not None and journal.entries():
-        return f"{path} has no change of {printable(device)}"
-    if journal.size():
-        return f"{path} has no line that can be read as a change"
-    return f"{path} is empty"
+    """Why nothing is listed; ``device``: the one asked for, where there are changes of others."""
+    if device is not None:
+        return f"has no change of {printable(device)}"
+    return "has no line that can be read as a change" if journal.size() else "is empty"
 
 
 def entry_json(entry: Entry) -> dict:

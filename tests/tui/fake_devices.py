@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
 from dataclasses import replace
 
 from fake_source import FakeSource
+from fed import SilentSource
 
 from bqltop.discovery.devices import Listed, Rates
 from bqltop.discovery.neighbours import Neighbour
-from bqltop.model import LinkStats, Namespace, Peer, Sample, Unit
+from bqltop.model import LinkStats, Namespace, Peer, Unit
 from bqltop.roster import Roll
 from bqltop.tui import BqltopApp
 
@@ -79,28 +78,11 @@ class FakeDevices:
         return None
 
 
-class Silent:
-    """A source that yields nothing until it is closed."""
-
-    description = "a test"
-
-    def __init__(self) -> None:
-        self.interval = 0.1
-        self._stop = threading.Event()
-
-    def every(self, interval_s: float) -> Iterator[Sample]:
-        self._stop.wait()
-        yield from ()
-
-    def close(self) -> None:
-        self._stop.set()
-
-
 class GoingApp(BqltopApp):
     """An application that is fed by hand with the samples of several made-up devices."""
 
     def __init__(self, devices: FakeDevices | None = None, **options) -> None:
-        super().__init__(Silent(), devices=devices, **options)
+        super().__init__(SilentSource(), devices=devices, **options)
         self.fakes: dict[int, FakeSource] = {}
 
     def play(self, count: int, **fakes: FakeSource) -> None:

@@ -12,10 +12,24 @@ from bqltop.sampler import Sampler
 from .devices.shell import link_stats, read_bql, write_sysfs
 from .devices.traffic import flood
 from .devices.usbnet import usb_pair
-from .watching import Bracket, attached, json_samples, largest, look, needs_ebpf
+from .watching import attached, json_samples, largest, look, needs_ebpf
 
 BQL = "queues/tx-0/byte_queue_limits"
 DRIVERS = {"ecm": "cdc_ether", "ncm": "cdc_ncm"}
+
+
+class Bracket:
+    """A sample of the first queue between two readings of an independent count: what completes meanwhile (a router
+    solicitation, say) may be in it or not."""
+
+    def __init__(self, sampler: Sampler, truth: Completions):
+        self.first = truth.calls()
+        self.queue = sampler.sample().queues[0]
+        self.last = truth.calls()
+
+    def since(self, start: "Bracket") -> tuple[int, int]:
+        """How much the count has grown since ``start``, at least and at most."""
+        return self.first - start.last, self.last - start.first
 
 
 @pytest.fixture(scope="module", params=DRIVERS)

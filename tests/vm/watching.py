@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from contextlib import contextmanager
 
 from bqltop.histogram import log_linear_bounds
-from bqltop.kernel.completions import Completions
 from bqltop.model import Probe, Sample
 from bqltop.sampler import Sampler
 
@@ -54,20 +53,6 @@ def probe(sample: Sample, name: str) -> Probe:
 def needs_ebpf(sample: Sample) -> None:
     """Fail with bqltop's own reason when the engine is not in force: on the kernels of the matrix it has to be."""
     assert probe(sample, "snapshot").in_force, probe(sample, "snapshot").why
-
-
-class Bracket:
-    """A sample of the first queue between two readings of an independent count: what completes meanwhile (a router
-    solicitation, say) may be in it or not."""
-
-    def __init__(self, sampler: Sampler, truth: Completions):
-        self.first = truth.calls()
-        self.queue = sampler.sample().queues[0]
-        self.last = truth.calls()
-
-    def since(self, start: "Bracket") -> tuple[int, int]:
-        """How much the count has grown since ``start``, at least and at most."""
-        return self.first - start.last, self.last - start.first
 
 
 def largest(histogram: Iterable[int]) -> int:
