@@ -12,15 +12,16 @@ from bqltop.recording.writer import Recorder
 class Recorded:
     """Hands on ``source``'s samples unchanged and gives them to ``recorder``, each after the events that were found in it.
 
-    ``tell`` is called once, with one line, when the recording stops by itself (a full disk). Everything else
-    (``interval``, ``description``, ``close``) is the source's own.
+    ``tell`` is called once, with one line, when the recording stops by itself (a full disk). ``settings`` False: somebody
+    else tells of every changed setting (``event``), and a change is never told twice. Everything else (``interval``,
+    ``description``, ``close``) is the source's own.
     """
 
-    def __init__(self, source, recorder: Recorder, tell: Callable[[str], object] = lambda line: None) -> None:
-        self.source, self.recorder = source, recorder
+    def __init__(self, source, recorder: Recorder, tell: Callable[[str], object] = lambda line: None,
+                 settings: bool = True) -> None:
+        self.source, self.recorder, self.settings = source, recorder, settings
         self._tell, self._told = tell, False
         self._detectors: dict[int, Detector] = {}
-        self._settings = True
 
     def __getattr__(self, name: str):
         return getattr(self.source, name)
@@ -35,9 +36,9 @@ class Recorded:
 
     def event(self, event: Event) -> None:
         """Record an event that only the caller knows of. Who tells of one setting tells of all: from then on changed
-        settings are not looked for here, and a change is never told twice."""
+        settings are not looked for here."""
         if event.kind == "setting":
-            self._settings = False
+            self.settings = False
         self.recorder.event(event)
 
     def every(self, interval_s: float | None = None) -> Iterator[Sample]:
@@ -48,7 +49,7 @@ class Recorded:
     def take(self, sample: Sample) -> None:
         """Record a sample and the events found in it."""
         detector = self._detectors.setdefault(sample.stream, Detector())
-        detector.settings = self._settings
+        detector.settings = self.settings
         for event in detector.feed(sample):
             if event not in sample.events:
                 self.recorder.event(event)

@@ -79,10 +79,11 @@ class BqltopApp(App[int]):
         self.interval_s = interval_s or source.interval
         self.failure: BaseException | None = None
         self._draw_after = 0.0
-        self._make_feed = lambda: Feed(source.description, read_only, watch_settings=tuner is None,
-                                      tell=self.record_event)
         self.tape = Tape(source, self.say) if isinstance(source, Replay) else None
-        self.record = RecordKey(source)
+        # the tuner tells of every changed setting, and so does a recording, where our own are not "somebody's"
+        watch_settings = tuner is None and self.tape is None
+        self._make_feed = lambda: Feed(source.description, read_only, watch_settings, tell=self.record_event)
+        self.record = RecordKey(source, settings=watch_settings)
         self.feeds: dict[int, Feed] = {}
         self.stream = 0
         self.live = LiveScreen()

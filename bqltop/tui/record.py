@@ -15,11 +15,15 @@ from bqltop.recording.writer import Recorder
 
 
 class RecordKey:
-    """At most one recording begun from the screen; ``source`` may be recording already (--record)."""
+    """At most one recording begun from the screen; ``source`` may be recording already (--record). ``settings`` False:
+    changed settings come by ``event``, ours before a sample could take them for somebody else's."""
 
-    def __init__(self, source, folder: Path | None = None) -> None:
+    def __init__(self, source, folder: Path | None = None, settings: bool = True) -> None:
         self._source = source
         self._folder = folder
+        self._settings = settings
+        if isinstance(source, Recorded):
+            source.settings = settings
         self._running: Recorded | None = None
 
     def toggle(self, device: str) -> str:
@@ -30,7 +34,7 @@ class RecordKey:
             return self.end() or ""
         path = (self._folder or Path.cwd()) / file_name(device, time.strftime("%Y%m%d-%H%M%S"))
         try:
-            self._running = Recorded(self._source, Recorder(path, about=about()))
+            self._running = Recorded(self._source, Recorder(path, about=about()), settings=self._settings)
         except RecordingError as error:
             return str(error)
         return f"recording to {path}; r ends it"

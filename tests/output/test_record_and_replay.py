@@ -54,6 +54,21 @@ def test_what_passes_is_recorded_with_the_events_found_in_it(tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("told", [False, True])
+def test_a_changed_setting_is_found_unless_somebody_else_tells_of_all(tmp_path, told):
+    """The sample that shows our own change may come before we have told of it."""
+    items = samples(4)
+    items[2:] = [replace(one, queues=(replace(one.queues[0], limit_min=8),)) for one in items[2:]]
+    with Recorder(tmp_path / "x") as recorder:
+        watched = Recorded(Live(items), recorder, settings=not told)
+        for number, _one in enumerate(watched.every(0.1)):
+            if number == 2 and told:
+                watched.event(Event(items[2].time_ns, "setting", "you: limit_min 0 -> 8"))
+    with Recording(tmp_path / "x") as recording:
+        found = [event.text for one in recording.samples() for event in one.events if event.kind == "setting"]
+    assert found == (["you: limit_min 0 -> 8"] if told else ["somebody set limit_min 0 -> 8"])
+
+
 def test_found_anew_in_a_replay_an_event_is_the_same(tmp_path):
     """A screen that shows a replay detects again: its log must be able to tell that it is the same event."""
     items = samples(40)

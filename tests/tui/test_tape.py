@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fake_source import FakeSource
 from test_live import text_of
 
+from bqltop.model import Event
 from bqltop.recording.replay import Replay
 from bqltop.recording.writer import Recorder
 from bqltop.tui import BqltopApp
@@ -112,6 +114,23 @@ async def test_a_replay_that_begins_in_the_middle_has_a_past_on_its_chart(record
     async with app.run_test(size=(120, 40)):
         await until(lambda: len(app.feed.history) > 500)
         replay.close()
+
+
+async def test_our_own_changes_are_told_once_and_not_taken_for_somebody_elses(tmp_path):
+    """The samples of a recording show the change too; the recording says whose it was."""
+    path = tmp_path / "tuned.gz"
+    with Recorder(path) as recorder:
+        for number, sample in enumerate(FakeSource("packets").samples(40)):
+            if number == 20:
+                recorder.event(Event(sample.time_ns, "setting", "you: limit_min 0 -> 8 packets"))
+            tuned = tuple(replace(queue, limit_min=8) for queue in sample.queues)
+            recorder.sample(replace(sample, queues=tuned) if number >= 20 else sample)
+    app = BqltopApp(Replay(path, speed=None, hold=True))
+    async with app.run_test(size=(120, 40)):
+        await until(lambda: app.feed.taken == 40)
+        assert app.feed.sample.queues[0].limit_min == 8
+        assert [event.text for event in app.feed.events if event.kind == "setting"] == ["you: limit_min 0 -> 8 packets"]
+        app.source.close()
 
 
 def test_places_on_a_tape():
