@@ -1,13 +1,14 @@
 """``--text``: one readable line per window, like vmstat; the header comes again every screenful.
 
 A device with several queues gives totals for what adds up (rates) and its worst queue for what does not (stopped,
-inflight, ring, dark buffer); the column ``q`` says which queue that is, ``3/64`` being queue 3 of 64.
+inflight, ring, dark buffer); the column ``q`` says which queue that is, ``3/64`` being queue 3 of 64. Where packets
+are sampled for the time they wait, or echoes are sent, columns of those follow.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bqltop import format as fmt
@@ -74,7 +75,19 @@ def _root(name: str, show: Callable[[float | None], str]) -> Callable[[Line], st
     return lambda line: show(getattr(line.root, name, None))
 
 
-COLUMNS: tuple[tuple[str, int, Callable[[Line], str]], ...] = (
+def _echo(name: str) -> Callable[[Line], str]:
+    return lambda line: fmt.nanoseconds(getattr(line.sample.probe, name, None))
+
+
+def _lost(line: Line) -> str:
+    echo = line.sample.probe
+    return fmt.ABSENT if echo is None else _pair(echo.lost, echo.sent)
+
+
+Columns = tuple[tuple[str, int, Callable[[Line], str]], ...]
+"""Title, width, and what stands in it."""
+
+COLUMNS: Columns = (
     ("time", 8, lambda line: fmt.clock(line.sample.time_ns)),
     ("q", 5, _number),
     ("xoff", 4, _lamps),
@@ -93,14 +106,33 @@ COLUMNS: tuple[tuple[str, int, Callable[[Line], str]], ...] = (
     ("drop/s", 6, _root("drops_per_s", fmt.rate)),
     ("t/o", 4, lambda line: fmt.count(line.total("tx_timeouts"))),
 )
+SOJOURN: Columns = (
+    ("qdisc p50", 9, lambda line: fmt.seconds(line.rates.qdisc_sojourn_p50_s)),
+    ("qdisc p99", 9, lambda line: fmt.seconds(line.rates.qdisc_sojourn_p99_s)),
+    ("ring p50", 8, lambda line: fmt.seconds(line.rates.ring_sojourn_p50_s)),
+    ("ring p99", 8, lambda line: fmt.seconds(line.rates.ring_sojourn_p99_s)),
+)
+ECHOES: Columns = (
+    ("rtt p50", 8, _echo("rtt_p50_ns")),
+    ("rtt p99", 8, _echo("rtt_p99_ns")),
+    ("lost/sent", 11, _lost),
+)
 
 
-def header() -> str:
+def columns(samples: Iterable[Sample]) -> Columns:
+    """The columns for these devices' lines: those of everything that one of them has."""
+    samples = list(samples)
+    timed = any(queue.qdisc_sojourn_histogram is not None for sample in samples for queue in sample.queues)
+    probed = any(sample.probe is not None for sample in samples)
+    return COLUMNS + SOJOURN * timed + ECHOES * probed
+
+
+def header(shown: Columns = COLUMNS) -> str:
     """The heads of the columns; their meaning is in docs/csv-and-text.md and behind ``?`` on the screen."""
-    return " ".join(title.rjust(width) for title, width, _ in COLUMNS) + "\n"
+    return " ".join(title.rjust(width) for title, width, _ in shown) + "\n"
 
 
-def line(sample: Sample, window: Window | None) -> str:
+def line(sample: Sample, window: Window | None, shown: Columns = COLUMNS) -> str:
     """One line for a window; where there is none, a line that says why."""
     if window is None or not window.queues:
         name = fmt.printable(sample.device.name)
@@ -108,22 +140,25 @@ def line(sample: Sample, window: Window | None) -> str:
         return f"{fmt.clock(sample.time_ns)} {name}: {what}\n"
     position = worst(window.queues)
     source = Line(sample, window, sample.queues[position], window.queues[position])
-    return " ".join(show(source).rjust(width) for _, width, show in COLUMNS) + "\n"
+    return " ".join(show(source).rjust(width) for _, width, show in shown) + "\n"
 
 
 def writer(streams: Mapping[int, Sample] | None = None, rows: int | None = None) -> Callable[[Sample, Window | None], str]:
-    """A writer that repeats the header so that one is always on a screen of ``rows`` lines (the terminal's own). Where
-    ``streams`` are several devices, each line ends with the name of its own."""
+    """A writer that repeats the header so that one is always on a screen of ``rows`` lines (the terminal's own), and when
+    there are other columns. Where ``streams`` are several devices, each line ends with the name of its own."""
     every = max(2, (rows or shutil.get_terminal_size((80, 24)).lines) - 1)
-    written = 0
+    written, shown = 0, COLUMNS
 
     def write(sample: Sample, window: Window | None) -> str:
-        nonlocal written
-        text = line(sample, window)
+        nonlocal written, shown
+        before, shown = shown, columns([*(streams or {}).values(), sample])
+        if shown != before:
+            written = 0
+        text = line(sample, window, shown)
         if window is not None and streams is not None and len(streams) > 1:
             text = f"{text[:-1]} {fmt.printable(sample.device.name)}\n"
         if written % every == 0:
-            text = header() + text
+            text = header(shown) + text
             written += 1
         written += 1
         return text

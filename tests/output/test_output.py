@@ -9,10 +9,13 @@ import sys
 from dataclasses import replace
 
 import pytest
-from made_up import Source, sample, samples
+from made_up import Source, cells, queue, sample, samples
 
+from bqltop import format as fmt
 from bqltop import output
+from bqltop.model import ProbeSample
 from bqltop.output import csv_rows, docs, text_lines
+from bqltop.window import between
 
 
 def written(format, ready, **options):
@@ -71,6 +74,25 @@ def test_text_of_many_queues_adds_up_rates_and_shows_the_worst():
     assert line[1] == "2/4"
     assert "90.0" in line
     assert "40k" in line
+
+
+def test_text_has_columns_for_waits_and_echoes_where_there_are_any():
+    """The header comes again when they begin, and they line up under it."""
+    plain, timed = sample(0), sample(1)
+    waits = replace(queue(0, 2), qdisc_sojourn_histogram=cells(c90=4), ring_sojourn_histogram=cells(c70=45))
+    echo = ProbeSample("192.0.2.1", sent=12, received=9, lost=3, rtt_p50_ns=2_500_000, rtt_p99_ns=31_000_000)
+    both = sample(2, queues=(waits,), probe=echo)
+    lines = written("text", [plain, timed, both]).splitlines()
+    head = next(line for line in lines if "ring p99" in line)
+    assert [line for line in lines if "stop%" in line] == [lines[0], head]
+    row = lines[lines.index(head) + 1]
+    assert len(row) == len(head)
+    window = between(timed, both).queues[0]
+    widths = {title: width for title, width, _ in text_lines.columns([both])}
+    shown = {title: row[: head.index(title) + len(title)][-width:].strip() for title, width in widths.items()}
+    assert shown["qdisc p50"] == fmt.seconds(window.qdisc_sojourn_p50_s) != fmt.ABSENT
+    assert shown["ring p99"] == fmt.seconds(window.ring_sojourn_p99_s) != fmt.ABSENT
+    assert (shown["rtt p50"], shown["rtt p99"], shown["lost/sent"]) == ("2.5 ms", "31 ms", "3/12")
 
 
 def test_text_says_when_there_is_nothing_to_compare():
