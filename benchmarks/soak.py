@@ -1,13 +1,16 @@
-"""A soak: bqltop's whole past-keeping at 10 Hz on a flooded device with 64 queues, for an hour.
+"""A soak: bqltop's whole past-keeping at 10 Hz on a flooded device with 64 queues, for an hour after it is warm.
 
     .venv/bin/python -m benchmarks.soak [--minutes M] [--queues N] [--pps P] [--no-record]
 
 Root only: it builds the lab. In this process run the sampler, the history, the event detector and a recorder, as they do
 behind the screen. Every ten seconds one line: resident memory, open files, samples missed, own CPU. At the end the
-figures that must hold: after warm-up (the history is full) memory is flat, open files are flat, no sample was lost.
+figures that must hold: after warm-up memory is flat, open files are flat, and in all the time no sample was lost.
 
-It wants a quiet machine: a host that is busy with other things makes any process late, and late samples are missed ones. Runs
-too short to fill the history of 6000 samples get a smaller one, so that they have a warm-up too.
+Warm is when the history is full and forgets as much as it takes: ten minutes of all samples and 53 of thinned ones before
+them, with 64 queues; hence 130 minutes for an hour of measuring. A run of which that is more than half gets a smaller
+history, so that it has a warm-up too.
+
+It wants a quiet machine: a host that is busy with other things makes any process late, and late samples are missed ones.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bqltop.eventlog import Detector, EventLog
-from bqltop.history import QUEUE_SAMPLES, History
+from bqltop.history import BLOCK, History, most_blocks, most_samples
 from bqltop.lab import Lab, LabSpec
 from bqltop.recording import Recorder
 from bqltop.sampler import Sampler
@@ -61,9 +64,9 @@ def show(look: Look) -> None:
           f"cpu {look.cpu_s / max(look.at_s, 0.001):6.1%}", flush=True)
 
 
-def soak(source, seconds: float, full_samples: int, record: Path | None) -> list[Look]:
+def soak(source, seconds: float, history: History, record: Path | None) -> list[Look]:
     """Watch ``source`` for so long; the looks taken on the way."""
-    history, detector, log = History(full_samples), Detector(), EventLog()
+    detector, log = Detector(), EventLog()
     recorder = Recorder(record, max_bytes=200_000_000, keep=2) if record else None
     looks, count, late = [], 0, 0
     began, due = time.monotonic(), 0.0
@@ -93,6 +96,15 @@ def soak(source, seconds: float, full_samples: int, record: Path | None) -> list
     return looks
 
 
+def sized(queues: int, seconds: float) -> tuple[int, int, float]:
+    """The history of such a run: samples kept whole, thinned blocks before them, and the seconds until both are full."""
+    full, thin = most_samples(queues), most_blocks(queues)
+    share = min(1.0, seconds * HZ / 2 / (full + thin * BLOCK))
+    full, thin = max(BLOCK, int(full * share)), max(1, int(thin * share))
+    # two blocks more: the newest one is being filled, and is one more than asked for
+    return full, thin, (full + (thin + 2) * BLOCK) / HZ
+
+
 def verdict(looks: list[Look], warm_s: float) -> bool:
     """Print what must hold and whether it does."""
     warm = [look for look in looks if look.at_s >= warm_s] or looks[-1:]
@@ -115,20 +127,19 @@ def verdict(looks: list[Look], warm_s: float) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--minutes", type=float, default=130)
     parser.add_argument("--queues", type=int, default=64)
     parser.add_argument("--pps", type=int, default=50_000, help="packets per second of the flood; 0: as fast as it goes")
     parser.add_argument("--no-record", action="store_true")
     arguments = parser.parse_args()
     seconds = arguments.minutes * 60
-    full = min(QUEUE_SAMPLES // arguments.queues, int(seconds * HZ / 4))
+    full, thin, warm_s = sized(arguments.queues, seconds)
     with Lab(LabSpec(queues=arguments.queues, qdisc="mq", pps=arguments.pps)) as lab, tempfile.TemporaryDirectory() as folder:
         lab.start_flood()
         record = None if arguments.no_record else Path(folder) / "soak.jsonl.gz"
         with Sampler(lab.sender.device, lab.sender.netns) as sampler:
-            looks = soak(sampler, seconds, full, record)
-    # a quarter more than the history takes to fill: it is thinned block by block, and the cache of the reader warms up
-    return 0 if verdict(looks, min(seconds / 2, full / HZ * 1.25)) else 1
+            looks = soak(sampler, seconds, History(full, thin), record)
+    return 0 if verdict(looks, warm_s) else 1
 
 
 if __name__ == "__main__":

@@ -125,14 +125,25 @@ class _Block:
         return sum(len(a) * a.itemsize for a in self.columns.values()) + sum(map(len, self.chunks)) + len(self.times) * 8
 
 
+def most_samples(queues: int) -> int:
+    """How many samples of a device with so many queues are kept at full resolution."""
+    return min(FULL_SAMPLES, max(BLOCK, QUEUE_SAMPLES // queues))
+
+
+def most_blocks(queues: int) -> int:
+    """How many thinned blocks are kept before them."""
+    return min(THIN_BLOCKS, max(1, THIN_QUEUE_BLOCKS // queues))
+
+
 class History:
     """Samples as they come, oldest thinned and then forgotten.
 
-    ``full_samples`` overrides how many are kept at full resolution (for tests and for small hosts).
+    ``full_samples`` overrides how many are kept at full resolution and ``thin_blocks`` how many thinned blocks before them
+    (for tests and for small hosts).
     """
 
-    def __init__(self, full_samples: int | None = None) -> None:
-        self._full_samples = full_samples
+    def __init__(self, full_samples: int | None = None, thin_blocks: int | None = None) -> None:
+        self._full_samples, self._thin_blocks = full_samples, thin_blocks
         self.clear()
 
     def clear(self) -> None:
@@ -156,11 +167,12 @@ class History:
         block.add(sample, self._charted.columns(sample))
 
     def _forget(self, queues: int) -> None:
-        full = self._full_samples or min(FULL_SAMPLES, max(BLOCK, QUEUE_SAMPLES // queues))
+        full = self._full_samples or most_samples(queues)
         # one block more than asked for: the newest is empty yet
         while len(self._blocks) > -(-full // BLOCK) + 1:
             self._thin.append(self._blocks.popleft().thinned())
-        while len(self._thin) > max(1, min(THIN_BLOCKS, THIN_QUEUE_BLOCKS // queues)):
+        thin = self._thin_blocks or most_blocks(queues)
+        while len(self._thin) > thin:
             self._thin.popleft()
 
     # ---- questions
