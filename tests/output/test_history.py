@@ -124,10 +124,9 @@ def test_missing_values_leave_a_gap_and_do_not_spread():
     assert [point is None for point in points] == [5 <= n < 8 for n in range(20)]
 
 
-def test_the_past_is_thinned_and_then_forgotten(monkeypatch):
-    monkeypatch.setattr("bqltop.history.THIN_BLOCKS", 3)
+def test_the_past_is_thinned_and_then_forgotten():
     items = samples(20 * BLOCK)
-    history = filled(items, full_samples=4 * BLOCK)
+    history = filled(items, full_samples=4 * BLOCK, thin_blocks=3)
     assert 4 * BLOCK <= len(history) <= 5 * BLOCK
     thinned = history.full_since - 1
     found, window = history.at(thinned)
