@@ -10,6 +10,7 @@ from fed import FedApp
 
 from bqltop.advice import Advice
 from bqltop.compare import Comparison
+from bqltop.histogram import LOG_LINEAR_CELLS
 from bqltop.sweep.figures import BY_ID, Measured
 from bqltop.sweep.plan import BadPlan
 from bqltop.sweep.result import Trial
@@ -66,6 +67,25 @@ def test_the_page_of_a_and_b(width):
     if width >= 80:
         assert "packets/s" in text(lines)
         assert "rank test" in " ".join(text(lines).split())
+
+
+def test_every_figure_of_a_and_b_is_called_by_its_whole_name_at_80_columns():
+    """p50 and p99 of a wait differ in their last letters only."""
+
+    def timed(sample, number):
+        cells = tuple(9 * number if cell == 40 else 0 for cell in range(LOG_LINEAR_CELLS))
+        queues = [replace(queue, qdisc_sojourn_histogram=cells, ring_sojourn_histogram=cells) for queue in sample.queues]
+        return replace(sample, queues=tuple(queues))
+
+    comparison = Comparison()
+    for number, sample in enumerate(FakeSource("veth").samples(80)):
+        if number == 0:
+            comparison.mark(sample.monotonic_ns)
+        comparison.add(timed(sample, number))
+    titles = [one.figure.title for one in comparison.table()]
+    assert {"wait in qdisc p50", "wait in qdisc p99", "wait in ring p99"} <= set(titles)
+    shown = text(draw_compare.page(comparison, None, 80)).splitlines()
+    assert [title for title in titles if not any(line.startswith(f" {title} ") for line in shown)] == []
 
 
 async def test_keys_open_and_close_the_pages():

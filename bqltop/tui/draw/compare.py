@@ -21,6 +21,8 @@ def page(comparison: Comparison, queue: int | None, width: int) -> list[Strip]:
     spans = "  ".join(f"{span.letter} {span.seconds} s" for span in comparison.spans[-12:])
     lines.append(Line((f" spans: {spans}  (now {comparison.letter})", palette.DIM)).strip(width))
     lines.append(blank(width))
-    head = Line((" medians".ljust(TITLE), palette.DIM), (right("A", VALUE), palette.TITLE),
+    table = comparison.table(queue)
+    title = max([TITLE, *(len(one.figure.title) + 1 for one in table)])
+    head = Line((" medians".ljust(title), palette.DIM), (right("A", VALUE), palette.TITLE),
                 (right("B", VALUE), palette.TITLE), (right("diff", PERCENT), palette.DIM))  # fmt: skip
-    return [*lines, head.strip(width), *(effect_line(one, width) for one in comparison.table(queue))]
+    return [*lines, head.strip(width), *(effect_line(one, width, title) for one in table)]

@@ -202,12 +202,12 @@ def _effect(state: State, width: int) -> list[Strip]:
     return [*lines, head.strip(width), *(effect_line(one, width) for one in shown)]
 
 
-def effect_line(one: Effect, width: int) -> Strip:
-    """One figure: before, after, the difference, and whether that is more than noise."""
+def effect_line(one: Effect, width: int, title: int = TITLE) -> Strip:
+    """One figure: before, after, the difference, and whether that is more than noise. ``title``: cells for its name."""
     show = _FORMATS.get(one.figure.unit, fmt.count)
     style = _verdict_style(one)
     percent = "-" if one.percent is None else f"{one.percent:+.0f} %" if round(one.percent) else "0 %"
-    line = Line((left(f" {one.figure.title}", TITLE), palette.TEXT), (right(show(one.before), VALUE), palette.TEXT),
+    line = Line((left(f" {one.figure.title}", title), palette.TEXT), (right(show(one.before), VALUE), palette.TEXT),
                 (right(show(one.after), VALUE), palette.TEXT), (right(percent, PERCENT), style))  # fmt: skip
     room = width - line.width - 1
     return line.add(" " + left(one.verdict if room >= 18 else SHORT.get(one.verdict, ""), room), style).strip(width)
