@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bqltop import format as fmt
@@ -241,6 +241,21 @@ class Detector:
             self._missed, self._missed_told_ns = 0, now
 
 
+class Retold:
+    """In the place of a Detector for a recording: the events that were found when it was made, and none found anew. A
+    replay jumps, and skips samples when it is fast; found in what is left, the same event would read differently, and
+    what we set ourselves would be somebody's."""
+
+    def feed(self, sample: Sample) -> list[Event]:
+        return sorted(sample.events, key=lambda event: event.time_ns)
+
+
+def finder(header: Mapping) -> Detector | Retold:
+    """What finds the events in the samples of a file: one with a header is a recording and has them, the bare output of
+    ``--json`` has only the device's own."""
+    return Retold() if header else Detector()
+
+
 def _grown(older: int | None, newer: int | None) -> int | None:
     return None if older is None or newer is None or newer < older else newer - older
 
@@ -268,8 +283,8 @@ def _stuck(older: QueueSample, newer: QueueSample) -> bool:
 
 
 class EventLog:
-    """The last ``most`` events, in the order they came; the same event told twice (by a replay and by a detector that
-    finds it anew) is kept once."""
+    """The last ``most`` events, in the order they came; the same event told twice (by a replay that jumped back) is kept
+    once."""
 
     def __init__(self, most: int = 10_000) -> None:
         self._events: deque[Event] = deque(maxlen=most)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from bqltop import format as fmt
 from bqltop import histogram
-from bqltop.eventlog import Detector
+from bqltop.eventlog import finder
 from bqltop.model import Event, Sample, Unit
 from bqltop.spans import CUTTING, SETTLE_S, Span, cut, rank
 from bqltop.verdict import judge
@@ -32,7 +32,7 @@ def report(samples: Iterable[Sample], header: dict | None = None, notice: str | 
            trailing: Iterable[Event] = ()) -> str:
     """The report of one device's samples, in order of time. ``header`` is the recording's, ``notice`` what is wrong
     with it, ``trailing`` events after the last sample. ValueError where there are no samples."""
-    log = _Log()
+    log = _Log(header or {})
     spans = list(cut(log.passing(samples)))
     if not spans:
         raise ValueError("no samples in this span of time")
@@ -52,13 +52,13 @@ def report(samples: Iterable[Sample], header: dict | None = None, notice: str | 
 class _Log:
     """Collects the events that samples carry or that are found in them, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, header: dict) -> None:
         self.events: list[Event] = []
-        self._detector = Detector(settings=False)
+        self._finder = finder(header)
 
     def passing(self, samples: Iterable[Sample]) -> Iterable[Sample]:
         for sample in samples:
-            for event in self._detector.feed(sample):
+            for event in self._finder.feed(sample):
                 if event not in self.events[-50:]:
                     self.events.append(event)
             yield sample

@@ -11,6 +11,7 @@ from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 
+from bqltop.eventlog import Detector, finder
 from bqltop.model import Event, Sample
 from bqltop.recording.replay import Replay
 from bqltop.tui.comparing import Comparing
@@ -80,10 +81,10 @@ class BqltopApp(App[int]):
         self.failure: BaseException | None = None
         self._draw_after = 0.0
         self.tape = Tape(source, self.say) if isinstance(source, Replay) else None
-        # the tuner tells of every changed setting, and so does a recording, where our own are not "somebody's"
-        watch_settings = tuner is None and self.tape is None
-        self._make_feed = lambda: Feed(source.description, read_only, watch_settings, tell=self.record_event)
-        self.record = RecordKey(source, settings=watch_settings)
+        settings = tuner is None  # with one, it tells of every changed setting, and sooner
+        self._make_feed = lambda: Feed(source.description, read_only, tell=self.record_event,
+                                       finder=finder(source.header) if self.tape else Detector(settings=settings))
+        self.record = RecordKey(source, settings=settings)
         self.feeds: dict[int, Feed] = {}
         self.stream = 0
         self.live = LiveScreen()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from bqltop.eventlog import Detector, EventLog
+from bqltop.eventlog import Detector, EventLog, Retold
 from bqltop.history import History
 from bqltop.model import Event, Sample
 from bqltop.tui.frame import SMOOTHING_S, Frame, Smoother
@@ -21,9 +21,9 @@ KEPT_WINDOWS = 10
 class Feed:
     """One device's samples: takes every one, also while drawing is paused, and makes the Frame of the newest state, or
     of a moment in the past. ``tell`` is told of events that others knew of (a recording wants them).
-    ``watch_settings`` False leaves changed settings to the tuner, which sees them sooner."""
+    ``finder`` finds the events in the samples."""
 
-    def __init__(self, description: str = "", read_only: bool = False, watch_settings: bool = True,
+    def __init__(self, description: str = "", read_only: bool = False, finder: Detector | Retold | None = None,
                  tell: Callable[[Event], object] = lambda event: None) -> None:
         self.history = History()
         self.log = EventLog()
@@ -32,7 +32,7 @@ class Feed:
         self.taken = 0
         self._description, self._read_only, self._tell = description, read_only, tell
         self._smoother = Smoother()
-        self._detector = Detector(settings=watch_settings)
+        self._finder = finder or Detector()
         self._sample: Sample | None = None
         self._window: Window | None = None
         self._verdicts: tuple[Verdict, ...] = ()
@@ -58,7 +58,7 @@ class Feed:
         self._smoother.add(sample)
         if sample.present:
             self.history.add(sample)
-        new = self.log.add(self._detector.feed(sample))
+        new = self.log.add(self._finder.feed(sample))
         self.marks.extend(event.time_ns for event in new if event.kind == "setting")
         if came_or_went:
             self._judged_ns = sample.monotonic_ns - JUDGE_EVERY_NS
