@@ -50,8 +50,8 @@ class Attachment:
             return
         self.engine.snapshot()
         if self.bql:
-            for counter, (queued, completed) in zip(self._counters, self.engine.counters(), strict=True):
-                counter.look(queued, completed)
+            for counter, counted in zip(self._counters, self.engine.counters(), strict=True):
+                counter.look(*counted)
 
     def queues(self) -> tuple[QueueSample, ...]:
         """Every TX queue now."""
@@ -88,7 +88,7 @@ class Attachment:
             return False
         if self.engine.real_queues() != self.engine.target.queues:
             return True
-        return not self.bql and any(queued for queued, _ in self.engine.counters())
+        return not self.bql and any(queued for queued, _, _ in self.engine.counters())
 
     def probes(self) -> tuple[Probe, ...]:
         """What is in force, and for what is not, why."""

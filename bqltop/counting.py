@@ -22,9 +22,68 @@ class Wrapping:
 
     def look(self, value: int) -> int:
         """The count since the first look, after the counter now reads ``value``."""
-        self.total += (value - self._last) % WRAP
+        self.total += self.growth(value)
         self._last = value
         return self.total
+
+    def growth(self, value: int) -> int:
+        """What ``look`` would add."""
+        return (value - self._last) % WRAP
+
+    def fell(self, value: int) -> bool:
+        """Whether ``value`` is below the last one: the counter has wrapped, or was set to 0."""
+        return value < self._last
+
+    def begin_anew(self, value: int) -> None:
+        """The counter was set to 0 since the last look, and has grown to ``value``."""
+        self.total += value
+        self._last = value
+
+
+LARGEST_PACKET = 8 * 65535
+"""Bytes: GSO_MAX_SIZE (include/linux/netdevice.h), the most one transmit charges."""
+RESET = 1 << 28
+"""Growth, between two looks, from which on it may be no growth: 21 Gbit/s in 0.1 s. Senders that the transmit tracepoint does
+not see (pktgen, PACKET_QDISC_BYPASS) stay below it."""
+
+
+class DqlCounters:
+    """num_queued and num_completed of one dql as counts since the first look.
+
+    dql_reset() (lib/dynamic_queue_limits.c) sets both to 0 when the link goes down and up or the rings are made anew. Taken
+    for a wrap that would be 4 GB sent in an instant. What tells the two apart: the packets that went out meanwhile cannot
+    have been that many bytes.
+    """
+
+    __slots__ = ("_completed", "_packets", "_queued")
+
+    def __init__(self, num_queued: int, num_completed: int, packets: int):
+        self._queued, self._completed, self._packets = Wrapping(num_queued), Wrapping(num_completed), packets
+
+    @property
+    def queued(self) -> int:
+        return self._queued.total
+
+    @property
+    def completed(self) -> int:
+        return self._completed.total
+
+    def look(self, num_queued: int, num_completed: int, packets: int) -> None:
+        """Take notice of the counters, ``packets`` having been transmitted in all."""
+        if self._were_reset(num_queued, num_completed, packets - self._packets):
+            self._queued.begin_anew(num_queued)
+            self._completed.begin_anew(num_completed)
+        else:
+            self._queued.look(num_queued)
+            self._completed.look(num_completed)
+        self._packets = packets
+
+    def _were_reset(self, num_queued: int, num_completed: int, transmitted: int) -> bool:
+        return (
+            self._queued.fell(num_queued)
+            and self._completed.fell(num_completed)
+            and self._queued.growth(num_queued) > max(RESET, transmitted * LARGEST_PACKET)
+        )
 
 
 def inflight(num_queued: int, num_completed: int) -> tuple[int, bool]:
@@ -39,17 +98,16 @@ class QueueCounter:
 
     def __init__(self, index: int, unit: Unit | None, bits: StateBits, ms_per_jiffy: float):
         self._index, self._unit, self._bits, self._ms = index, unit, bits, ms_per_jiffy
-        self._queued: Wrapping | None = None
-        self._completed: Wrapping | None = None
+        self._counters: DqlCounters | None = None
         self._torn = 0
         self._charged = False
 
-    def look(self, num_queued: int, num_completed: int) -> None:
-        """Take notice of the wrapping counters, between samples."""
-        if self._queued is None or self._completed is None:
-            self._queued, self._completed = Wrapping(num_queued), Wrapping(num_completed)
-        self._queued.look(num_queued)
-        self._completed.look(num_completed)
+    def look(self, num_queued: int, num_completed: int, packets: int) -> DqlCounters:
+        """Take notice of the wrapping counters, also between samples."""
+        if self._counters is None:
+            self._counters = DqlCounters(num_queued, num_completed, packets)
+        self._counters.look(num_queued, num_completed, packets)
+        return self._counters
 
     def sample(self, reading: QueueReading) -> QueueSample:
         """The reading in the sample's words. Without BQL its figures are None, not what an unused dql holds."""
@@ -83,7 +141,7 @@ class QueueCounter:
         return self._unit is not None and (self._charged or not reading.packets)
 
     def _bql(self, reading: QueueReading) -> dict:
-        self.look(reading.num_queued, reading.num_completed)
+        counters = self.look(reading.num_queued, reading.num_completed, reading.packets)
         outstanding, torn = inflight(reading.num_queued, reading.num_completed)
         self._torn += torn
         return {
@@ -93,8 +151,8 @@ class QueueCounter:
             "limit_max": reading.limit_max,
             "hold_time_ms": round(reading.hold_time * self._ms),
             "inflight": outstanding,
-            "queued": self._queued.total,
-            "completed": self._completed.total,
+            "queued": counters.queued,
+            "completed": counters.completed,
             "stall_threshold_ms": _milliseconds(reading.stall_threshold, self._ms),
             "stall_max_ms": _milliseconds(reading.stall_max, self._ms),
             "stall_count": reading.stall_count,

@@ -6,7 +6,7 @@ A device is known by its index as long as it is there (a rename does not lose it
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from bqltop.kernel.links import Link
@@ -88,7 +88,8 @@ class Lifecycle:
                     events.append(self._went(change, time_ns))
                     action, moved = Action.DETACH, (change.moved_netnsid, change.moved_ifindex)
                 elif known:
-                    more, what = self._changed(change, time_ns)
+                    # Its counters are of when it was announced, perhaps older than those of the last look.
+                    more, what = self._changed(replace(change, stats=self.link.stats), time_ns)
                     events += more
                     action = max(action, what)
                 elif not change.gone and not self.present and change.name in self.names:

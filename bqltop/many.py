@@ -67,7 +67,9 @@ class Many(Paced):
             while self._orders:
                 self._orders.popleft()()
             for sampler in self.samplers:
-                yield sampler.sample(late_ns)
+                sample = sampler.attempt(late_ns)
+                if sample is not None:
+                    yield sample
 
     def _tick(self) -> None:
         for sampler in self.samplers:

@@ -152,7 +152,8 @@ class Presence:
         """While it is away: it may have come back to where it was first, or that namespace may be there again."""
         if self.rtnl is not None and self.rtnl.namespace.inode == self.home.inode:
             return Step()  # _look has just looked there
-        home = netns.relocate(self.home) or self._again()
+        # By its path or name only: nothing of ours is open there any more, so its inode number may be another's by now.
+        home = self.home if netns.exists(self.home) else self._again()
         if home is None:
             return Step()
         self.home = home

@@ -87,16 +87,27 @@ class Sampler(Paced):
 
     def every(self, interval_s: float | None = None) -> Iterator[Sample]:
         """A sample now and then one each ``interval_s`` seconds (``self.interval`` may change on the way), until
-        closed. A sample that could not be taken within an interval of its time is left out and counted."""
+        closed. A sample that could not be taken within an interval of its time is left out and counted, and so is one
+        for which the kernel did not answer."""
         self.interval = interval_s or self.interval
         for late_ns in self.pace.instants(self.tick):
-            yield self.sample(late_ns)
+            sample = self.attempt(late_ns)
+            if sample is not None:
+                yield sample
 
     def tick(self) -> None:
         """A short look at what must not be missed between samples."""
         if self._attachment is not None:
             with contextlib.suppress(DeviceGone):  # the next sample will say so
                 self._attachment.tick()
+
+    def attempt(self, late_ns: int = 0) -> Sample | None:
+        """``sample``; None, which counts as a missed one, when the kernel did not answer within the netlink timeout."""
+        try:
+            return self.sample(late_ns)
+        except TimeoutError:
+            self.pace.missed += 1
+            return None
 
     def sample(self, late_ns: int = 0) -> Sample:
         """Everything, now. While the device is away: the last sample again, marked so."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -215,11 +216,22 @@ def _qdisc_windows(older: Sequence[QdiscSample], newer: Sequence[QdiscSample], s
     return tuple(windows)
 
 
+def napi_names(napis: Sequence[NapiSample | NapiWindow]) -> list[tuple[str, str]]:
+    """(role, name) of each NAPI instance, unique. The name is its id; those without one (id 0: netif_napi_add_tx() gives
+    none, net/core/dev.c) are numbered in their order, which is that of their first polls: 0#1, 0#2, ..."""
+    names, met = [], Counter()
+    for napi in napis:
+        met[napi.role, napi.napi_id] += 1
+        nth = met[napi.role, napi.napi_id]
+        names.append((napi.role, f"{napi.napi_id}" if napi.napi_id and nth == 1 else f"{napi.napi_id}#{nth}"))
+    return names
+
+
 def _napi_windows(older: Sequence[NapiSample], newer: Sequence[NapiSample], seconds: float) -> tuple[NapiWindow, ...]:
-    before = {(napi.role, napi.napi_id): napi for napi in older}
+    before = dict(zip(napi_names(older), older, strict=True))
     windows = []
-    for now in newer:
-        then = before.get((now.role, now.napi_id))
+    for name, now in zip(napi_names(newer), newer, strict=True):
+        then = before.get(name)
         polls = now.polls - (then.polls if then else 0)
         work = now.work - (then.work if then else 0)
         full = now.full_polls - (then.full_polls if then else 0)

@@ -19,7 +19,7 @@ ROOT = Path("/")
 COMMAND_TIMEOUT_S = 5.0
 
 _CGROUP = re.compile(
-    r"(?:/docker/|docker-|libpod-|/libpod_parent/|cri-containerd-|crio-|nerdctl-|/)([0-9a-f]{64})(?:\.scope)?(?:/|$)"
+    r"(?:/docker/|docker-|libpod-(?:payload-)?|/libpod_parent/|cri-containerd-|crio-|nerdctl-|/)([0-9a-f]{64})(?:\.scope)?(?:/|$)"
 )
 _MACHINE = re.compile(r"/(?:machine\.slice/)?(?:systemd-nspawn@|lxc\.payload[./]|lxc/)([^/]+?)(?:\.service)?(?:/|$)")
 _RUNTIMES = (

@@ -12,10 +12,10 @@ import fcntl
 import os
 import platform
 import struct
-from pathlib import Path
 
 from bqltop.kernel.bpf import BpfError, Module
 from bqltop.kernel.btf import Btf
+from bqltop.kernel.proc import online_cpus
 from bqltop.model import Probe
 
 FUNCTION = "dql_completed"
@@ -99,13 +99,3 @@ def address_of(function: str) -> int:
             if name == function and int(address, 16):
                 return int(address, 16)
     raise BpfError(f"the kernel does not say where {function} is (kernel.kptr_restrict)")
-
-
-def online_cpus() -> list[int]:
-    """Numbers of the CPUs that are switched on ("0-3,6")."""
-    text = Path("/sys/devices/system/cpu/online").read_text().strip()
-    found: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return found

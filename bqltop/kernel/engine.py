@@ -23,6 +23,9 @@ from bqltop.model import Probe
 CHUNK = 16
 """TX queues per run of the snapshot program (CHUNK in programs/snapshot.c)."""
 
+PACKETS_AT = 72
+"""Offset of ``packets`` in a queue_cell (programs/queues.h)."""
+
 QUEUE_MEMBERS = {
     "state": "state",
     "num_queued": "dql.num_queued",
@@ -228,10 +231,15 @@ class Engine:
         """Transmits whose queue was not known or out of range."""
         return struct.unpack_from("<Q", self._device, 24)[0]
 
-    def counters(self) -> list[tuple[int, int]]:
-        """(num_queued, num_completed) of each queue at the last snapshot: what wraps."""
+    def counters(self) -> list[tuple[int, int, int]]:
+        """(num_queued, num_completed, packets) of each queue at the last snapshot: what wraps, and how many packets that
+        took since attach."""
         return [
-            self._layout.counters(self._snapshots, index * self._snapshot_size) for index in range(self.target.queues)
+            (
+                *self._layout.counters(self._snapshots, index * self._snapshot_size),
+                struct.unpack_from("<Q", self._cells, index * self._cell_size + PACKETS_AT)[0],
+            )
+            for index in range(self.target.queues)
         ]
 
     def queues(self) -> list[QueueReading]:

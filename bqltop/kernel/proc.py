@@ -13,25 +13,32 @@ import psutil
 from bqltop.model import CpuSample, SelfSample
 
 SOFTIRQS = "/proc/softirqs"
+ONLINE = "/sys/devices/system/cpu/online"
 _own = psutil.Process()
 
 
 def cpus() -> tuple[CpuSample, ...]:
     """Every CPU that is on line."""
     times = psutil.cpu_times(percpu=True)
-    numbers, net_tx, net_rx = softirq_counts(_softirqs())
+    numbers = online_cpus()
     if len(numbers) != len(times):  # a CPU came or went between the two files
         numbers = list(range(len(times)))
+    net_tx, net_rx = softirq_counts(_read(SOFTIRQS))
     return tuple(
-        CpuSample(
-            cpu=numbers[row],
-            softirq_s=getattr(cpu, "softirq", 0.0),
-            total_s=total(cpu),
-            net_tx=net_tx[row] if row < len(net_tx) else 0,
-            net_rx=net_rx[row] if row < len(net_rx) else 0,
-        )
-        for row, cpu in enumerate(times)
+        CpuSample(number, getattr(cpu, "softirq", 0.0), total(cpu), net_tx.get(number, 0), net_rx.get(number, 0))
+        for number, cpu in zip(numbers, times, strict=True)
     )
+
+
+def online_cpus() -> list[int]:
+    """Numbers of the CPUs that are switched on; empty where the kernel does not say."""
+    return cpu_numbers(_read(ONLINE).decode("ascii"))
+
+
+def cpu_numbers(text: str) -> list[int]:
+    """The numbers in a list of CPUs as the kernel writes it (bitmap_print_to_pagebuf()): 0-3,6."""
+    ranges = [part.split("-") for part in text.strip().split(",") if part]
+    return [number for ends in ranges for number in range(int(ends[0]), int(ends[-1]) + 1)]
 
 
 def total(times: object) -> float:
@@ -40,21 +47,21 @@ def total(times: object) -> float:
     return sum(getattr(times, name, 0.0) for name in names)
 
 
-def softirq_counts(text: bytes) -> tuple[list[int], list[int], list[int]]:
-    """(CPU numbers, NET_TX, NET_RX) of /proc/softirqs."""
+def softirq_counts(text: bytes) -> tuple[dict[int, int], dict[int, int]]:
+    """NET_TX and NET_RX of /proc/softirqs by CPU number: a column for each possible CPU, /proc/stat has those on line."""
     lines = text.split(b"\n")
     numbers = [int(word[3:]) for word in lines[0].split()]
     rows = {}
     for line in lines[1:]:
         name, _, counts = line.partition(b":")
         if name.strip() in (b"NET_TX", b"NET_RX"):
-            rows[name.strip()] = [int(word) for word in counts.split()]
-    return numbers, rows.get(b"NET_TX", []), rows.get(b"NET_RX", [])
+            rows[name.strip()] = dict(zip(numbers, map(int, counts.split()), strict=False))
+    return rows.get(b"NET_TX", {}), rows.get(b"NET_RX", {})
 
 
-def _softirqs() -> bytes:
+def _read(path: str) -> bytes:
     try:
-        with open(SOFTIRQS, "rb", buffering=0) as file:
+        with open(path, "rb", buffering=0) as file:
             return file.read()
     except OSError:
         return b""

@@ -247,7 +247,7 @@ class Rtnl:
                     raise
                 found.append(Overflow())
                 continue
-            found.extend(change for change in map(_change, netlink.messages(data)) if change)
+            found.extend(change for change in map(parse_change, netlink.messages(data)) if change)
 
 
 def _sockets() -> tuple[socket.socket, socket.socket]:
@@ -259,11 +259,14 @@ def _sockets() -> tuple[socket.socket, socket.socket]:
     )
 
 
-def _change(message: netlink.Message) -> Change | None:
+def parse_change(message: netlink.Message) -> Change | None:
+    """What an announcement says; None for what is no news of a device or a qdisc."""
     kind = message[0]
     if kind in (links.RTM_NEWLINK, links.RTM_DELLINK):
-        # Bridges announce their ports' state as links of family AF_BRIDGE: no news of the device.
-        return links.parse(message) if message[1][message[2]] == 0 else None
+        # Bridges announce their ports' state as links of family AF_BRIDGE: no news of the device. Nor are those that lack
+        # what every device has: wireless extensions send a name and IFLA_WIRELESS (net/wireless/wext-core.c).
+        link = links.parse(message) if message[1][message[2]] == 0 else None
+        return link if link and link.mtu is not None else None
     if kind in (qdiscs.RTM_NEWQDISC, qdiscs.RTM_DELQDISC):
         return QdiscChange(*qdiscs.parse_header(message), gone=kind == qdiscs.RTM_DELQDISC)
     return None

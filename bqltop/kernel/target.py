@@ -86,7 +86,7 @@ def is_usbnet(driver: str) -> bool:
 
 USBNET_DRIVERS = {
     "aqc111", "asix", "ax88179_178a", "cdc_eem", "cdc_ether", "cdc_mbim", "cdc_ncm", "cdc_subset", "ch9200", "cx82310_eth",
-    "dm9601", "gl620a", "huawei_cdc_ncm", "int51x1", "lan78xx", "mcs7830", "net1080", "plusb", "qmi_wwan", "rndis_host",
+    "dm9601", "gl620a", "huawei_cdc_ncm", "int51x1", "mcs7830", "net1080", "plusb", "qmi_wwan", "rndis_host",
     "sierra_net", "smsc75xx", "smsc95xx", "sr9700", "sr9800", "zaurus",
 }  # fmt: skip
 """Drivers of drivers/net/usb built on usbnet, for kernels where they are built in and /proc/modules says nothing."""

@@ -18,7 +18,7 @@ from functools import partial
 
 from bqltop import fields, histogram
 from bqltop.model import NapiSample, QueueSample, Sample, Unit
-from bqltop.window import Window
+from bqltop.window import Window, napi_names
 
 MISSING = "prometheus_client is not installed; to get it: pip install 'bqltop[prometheus]'"
 
@@ -103,19 +103,20 @@ def _queue_histogram(field: str, bounds: Sequence[int], sample: Sample, _window,
         yield (str(queue.index),), (cells, bounds, histogram.log_linear_bounds, divisor, None)
 
 
-def _napi_labels(napi: NapiSample) -> tuple[str, ...]:
-    return str(napi.napi_id), napi.device, napi.role
+def _labelled_napis(sample: Sample, most: int) -> Iterator[tuple[tuple[str, ...], NapiSample]]:
+    for (role, name), napi in zip(napi_names(sample.napis), sample.napis[:most], strict=False):
+        yield (name, napi.device, role), napi
 
 
 def _napi(field: str, sample: Sample, _window) -> Iterator[Labelled]:
-    for napi in sample.napis[:MAX_QUEUES]:
-        yield _napi_labels(napi), getattr(napi, field)
+    for labels, napi in _labelled_napis(sample, MAX_QUEUES):
+        yield labels, getattr(napi, field)
 
 
 def _napi_histogram(sample: Sample, _window) -> Iterator[Labelled]:
-    for napi in sample.napis[:MAX_HISTOGRAM_QUEUES]:
+    for labels, napi in _labelled_napis(sample, MAX_HISTOGRAM_QUEUES):
         cells = (napi.work_histogram, WORK_BOUNDS, lambda cell: (cell, cell), 1, napi.work)
-        yield _napi_labels(napi), cells
+        yield labels, cells
 
 
 def _qdisc(field: str, sample: Sample, _window) -> Iterator[Labelled]:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -146,6 +147,21 @@ def test_a_namespace_that_is_deleted_is_let_go_and_its_peer_goes_too(netns, watc
     bridge(there, "v1")
     assert turn(presence) == (["returned"], Action.REATTACH)
     assert presence.device.kind == "bridge"
+
+
+def test_another_namespace_that_got_the_inode_number_is_not_taken_for_the_one_that_is_gone(netns, watch, monkeypatch):
+    here, other = netns(), netns()
+    bridge(here, "b0")
+    bridge(other, "b0")
+    presence = watch("b0", here)
+    subprocess.run(["ip", "netns", "del", here], check=True)
+    assert turn(presence) == (["netns"], Action.DETACH)
+    reused = replace(namespaces.resolve(other), inode=presence.home.inode)  # a number cannot be made to come again
+    monkeypatch.setattr(namespaces, "all_visible", lambda: [namespaces.Visible(reused)])
+    monkeypatch.setattr(namespaces, "sysfs_dir", lambda _: None)
+    monkeypatch.setattr(namespaces, "run_in", lambda _, function: function())
+    assert turn(presence) == ([], Action.NONE)
+    assert not presence.present
 
 
 def test_a_container_that_is_started_again_is_found_by_its_own_way(netns):

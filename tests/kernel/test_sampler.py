@@ -11,6 +11,7 @@ from leftovers import own_programs
 from looking import said_by, send_udp, wait_until
 
 from bqltop.kernel.netns import NetnsError
+from bqltop.kernel.rtnl import Rtnl
 from bqltop.presence import NoSuchDevice
 from bqltop.sampler import Sampler
 from bqltop.window import between
@@ -107,6 +108,23 @@ def test_another_number_of_queues_is_another_attachment(veth_pair, factory):
     assert after.epoch > before.epoch
     said_by("ip", "netns", "exec", pair.sender.netns, "ethtool", "-L", "veth0", "tx", "4", "rx", "4")
     assert wait_until(lambda: len(sampler.sample().queues) == 4)
+
+
+def test_a_sample_that_the_kernel_does_not_answer_for_is_a_missed_one(pair_and_sampler, monkeypatch):
+    _, sampler = pair_and_sampler
+    answers = iter((None, TimeoutError("timed out"), None))
+    link_stats = Rtnl.link_stats
+
+    def late(rtnl, ifindex):
+        answer = next(answers)
+        if answer:
+            raise answer
+        return link_stats(rtnl, ifindex)
+
+    monkeypatch.setattr(Rtnl, "link_stats", late)
+    first, second = itertools.islice(sampler.every(0.02), 2)
+    assert (first.own.missed, second.own.missed) == (0, 1)
+    assert (first.present, second.present, second.epoch) == (True, True, first.epoch)
 
 
 def test_closing_from_another_thread_ends_the_iteration(pair_and_sampler):

@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -159,8 +160,22 @@ def test_softirqs_of_a_machine_with_a_hole_in_its_cpu_numbers():
     text = (
         b"                    CPU0       CPU2       \n      NET_TX:          3          4\n      NET_RX:         50         60\n"
     )
-    assert proc.softirq_counts(text) == ([0, 2], [3, 4], [50, 60])
-    assert proc.softirq_counts(b"") == ([], [], [])
+    assert proc.softirq_counts(text) == ({0: 3, 2: 4}, {0: 50, 2: 60})
+    assert proc.softirq_counts(b"") == ({}, {})
+
+
+def test_lists_of_cpus_as_the_kernel_writes_them():
+    assert proc.cpu_numbers("0-3,6,8-9\n") == [0, 1, 2, 3, 6, 8, 9]
+    assert proc.cpu_numbers("0\n") == [0]
+    assert proc.cpu_numbers("") == []
+
+
+def test_softirqs_go_to_the_cpu_of_their_number_though_another_one_is_switched_off(monkeypatch):
+    files = {proc.ONLINE: b"0,2\n", proc.SOFTIRQS: b"  CPU0 CPU1 CPU2 CPU3\n NET_TX: 1 2 3 4\n NET_RX: 10 20 30 40\n"}
+    times = [SimpleNamespace(user=1.0, softirq=0.5), SimpleNamespace(user=2.0, softirq=0.25)]
+    monkeypatch.setattr(proc, "_read", files.__getitem__)
+    monkeypatch.setattr(proc.psutil, "cpu_times", lambda percpu: times)
+    assert [(cpu.cpu, cpu.softirq_s, cpu.net_tx, cpu.net_rx) for cpu in proc.cpus()] == [(0, 0.5, 1, 10), (2, 0.25, 3, 30)]
 
 
 def test_own_cost_grows_with_work():

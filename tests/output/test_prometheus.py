@@ -52,6 +52,13 @@ def test_counters_gauges_and_histograms():
     assert not [key for key in found if key[0] == "bqltop_queue_bql_limit_bytes"]
 
 
+def test_napi_instances_without_an_id_are_series_of_their_own():
+    older, newer = sample(1), sample(2)
+    two = (replace(newer.napis[0], napi_id=0), replace(newer.napis[0], napi_id=0, polls=3))
+    found = exposed(replace(older, napis=two), replace(newer, napis=two))
+    assert [value(found, "bqltop_napi_polls_total", napi=name) for name in ("0#1", "0#2")] == [newer.napis[0].polls, 3]
+
+
 def test_echoes():
     probe = ProbeSample("192.0.2.1", 100, 99, 1, rtt_p50_ns=1_500_000, rtt_p99_ns=None)
     found = exposed(sample(1), replace(sample(2), probe=probe))

@@ -26,6 +26,7 @@ OTHER = "fedcba9876543210" * 4
         ("0::/lxc.payload.web/system.slice\n", ("lxc", "web")),
         ("0::/machine.slice/systemd-nspawn@web.service/payload\n", ("nspawn", "web")),
         (f"0::/machine.slice/libpod-conmon-{ID}.scope\n", None),
+        (f"0::/system.slice/web.service/libpod-payload-{ID}\n", ("podman", ID)),  # Quadlet: cgroups=split
         ("0::/lxc.monitor.web\n", None),
         ("0::/user.slice/session-3.scope\n", None),
         (f"0::/user.slice/not-{ID[:40]}.scope\n", None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bqltop.counting import QueueCounter, Wrapping, inflight
+from bqltop.counting import RESET, DqlCounters, QueueCounter, Wrapping, inflight
 from bqltop.kernel.engine import QueueReading, StateBits
 from bqltop.model import Unit
 
@@ -61,7 +61,9 @@ def test_samples_count_queued_and_completed_since_attach(start, steps):
     for more_queued, more_completed in [(0, 0), *steps]:
         queued, completed = queued + more_queued, completed + more_completed
         sample = watched.sample(
-            reading(num_queued=(start + queued) % WRAP, num_completed=(start + completed) % WRAP)
+            reading(
+                num_queued=(start + queued) % WRAP, num_completed=(start + completed) % WRAP, packets=queued // 65536
+            )
         )
         assert (sample.queued, sample.completed) == (queued, completed)
 
@@ -69,9 +71,33 @@ def test_samples_count_queued_and_completed_since_attach(start, steps):
 def test_a_look_between_two_samples_keeps_a_wrap_from_being_missed():
     watched = counter()
     watched.sample(reading(num_queued=0))
-    watched.look(3_000_000_000, 0)
-    watched.look(1_705_032_704, 0)  # 6e9 mod 2^32
-    assert watched.sample(reading(num_queued=1_705_032_704)).queued == 6_000_000_000
+    watched.look(3_000_000_000, 0, 2_000_000)
+    watched.look(1_705_032_704, 0, 4_000_000)  # 6e9 mod 2^32
+    assert watched.sample(reading(num_queued=1_705_032_704, packets=4_000_000)).queued == 6_000_000_000
+
+
+@given(before=st.integers(0, WRAP - RESET - 2_000_000), after=st.integers(0, 1_000_000))
+def test_a_dql_that_was_reset_has_sent_what_came_after_and_not_four_gigabytes(before, after):
+    watched = DqlCounters(before, before, packets=7)
+    watched.look(before + 1_000_000, before + 1_000_000, packets=17)
+    watched.look(after, after // 2, packets=20)
+    fell = after < before + 1_000_000 and after // 2 < before + 1_000_000
+    assert not fell or (watched.queued, watched.completed) == (1_000_000 + after, 1_000_000 + after // 2)
+    watched.look(after + 5, after + 5, packets=21)
+    assert not fell or (watched.queued, watched.completed) == (1_000_005 + after, 1_000_005 + after)
+
+
+def test_at_400_gigabits_a_wrap_is_no_reset_even_when_a_look_came_a_second_late():
+    watched = DqlCounters(4_200_000_000, 4_200_000_000, packets=0)
+    sent = 4_000_000_000
+    watched.look((4_200_000_000 + sent) % WRAP, (4_200_000_000 + sent - 9_000) % WRAP, packets=sent // 65_226)
+    assert (watched.queued, watched.completed) == (sent, sent - 9_000)
+
+
+def test_a_wrap_by_packets_that_no_tracepoint_saw_is_no_reset():
+    watched = DqlCounters(WRAP - 1_000_000, WRAP - 1_100_000, packets=0)
+    watched.look(100_000_000, 99_000_000, packets=0)  # pktgen: 101 MB in 0.1 s
+    assert (watched.queued, watched.completed) == (101_000_000, 100_100_000)
 
 
 def test_torn_reads_are_counted_here_and_in_the_kernel_together():

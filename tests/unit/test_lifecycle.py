@@ -23,6 +23,14 @@ def test_nothing_to_tell_is_nothing_to_do():
     assert (step.events, step.action, step.look) == ((), Action.NONE, False)
 
 
+def test_an_announcement_from_before_the_last_look_does_not_make_the_counters_fall():
+    life = Lifecycle(VETH)
+    life.look(replace(VETH, stats=LinkStats(100, 1000, 0, 0, 0, 0, 0, 0)), 7)
+    step = life.changes([replace(VETH, flags=0, stats=LinkStats(90, 900, 0, 0, 0, 0, 0, 0))], 8)
+    assert (kinds(step), step.action) == (["down"], Action.REFRESH)
+    assert kinds(life.look(replace(VETH, flags=0, stats=LinkStats(1, 9, 0, 0, 0, 0, 0, 0)), 9)) == ["reset"]
+
+
 def test_deleted_is_one_event_though_it_was_switched_off_first():
     life = Lifecycle(VETH)
     step = life.changes([replace(VETH, flags=0), GONE], 7)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bqltop.kernel import links, netlink, qdisc_details, qdiscs
+from bqltop.kernel import links, netlink, qdisc_details, qdiscs, rtnl
 from bqltop.kernel.netlink import attribute
 
 
@@ -164,6 +164,12 @@ def test_a_deletion_is_a_move_only_when_it_says_where_to():
 def test_an_xdp_program_is_seen():
     assert links.parse(link(attribute(43 | 0x8000, attribute(2, b"\1")))).xdp
     assert not links.parse(link(attribute(43 | 0x8000, attribute(2, b"\0")))).xdp
+
+
+def test_an_announcement_of_a_wireless_event_is_no_news_of_the_device():
+    name, mtu = attribute(3, b"wlan0\0"), attribute(4, struct.pack("=I", 1500))
+    assert rtnl.parse_change(link(name, attribute(11, b"\0" * 16), flags=0)) is None
+    assert rtnl.parse_change(link(name, mtu)).mtu == 1500
 
 
 def test_a_name_that_is_no_utf8_survives_the_way_back():

@@ -20,7 +20,7 @@ from bqltop.model import (
     SelfSample,
     Unit,
 )
-from bqltop.window import between, queue_window
+from bqltop.window import between, napi_names, queue_window
 
 SECOND = 1_000_000_000
 
@@ -173,6 +173,14 @@ def test_the_same_napi_id_on_device_and_peer_are_two_instances():
     later = (napi(11, 101, 0, 0, "device"), napi(25, 205, 0, 0, "peer"))
     window = between(sample(1, napis=both), sample(2, napis=later))
     assert [(napi.role, napi.polls_per_s) for napi in window.napis] == [("device", 1), ("peer", 5)]
+
+
+def test_instances_without_an_id_keep_their_own_counts():
+    # netif_napi_add_tx(): virtio_net has one such instance per TX queue.
+    older = sample(1, napis=tuple(napi(polls, 0, 0, 0, "device") for polls in (10, 20)))
+    newer = sample(2, napis=tuple(napi(polls, 0, 0, 0, "device") for polls in (15, 27, 3)))
+    assert [(napi.napi_id, napi.polls_per_s) for napi in between(older, newer).napis] == [(0, 5), (0, 7), (0, 3)]
+    assert napi_names(newer.napis) == [("device", "0#1"), ("device", "0#2"), ("device", "0#3")]
 
 
 def test_link_own_cost_and_softirq():

@@ -165,6 +165,19 @@ def test_completions_are_distributions(bench):
     assert largest(sizes) <= 64
 
 
+def test_counters_that_the_driver_resets_go_on_from_where_they_were(bench):
+    before = bench.flood(1.0)[-1].queues[0]
+    assert before.queued > 1000
+    peer = bench.lab.receiver
+    sh(f"ip link set {peer.device} down && ip link set {peer.device} up", peer.netns)  # veth_napi_del() resets this end's
+    after = bench.flood(1.0)
+    queued = [sample.queues[0].queued for sample in after]
+    assert queued == sorted(queued)
+    sent = after[-1].queues[0].packets - before.packets
+    assert 1000 < queued[-1] - before.queued <= sent
+    assert largest(after[-1].queues[0].completion_size_histogram) < 1 << 20
+
+
 def test_with_a_breakpoint_every_completion_is_seen_by_itself():
     with veth_lab() as lab, Sampler(lab.sender.device, lab.sender.netns, completions=True) as sampler:
         sh(f"ethtool -C {lab.sender.device} tx-usecs 0", lab.sender.netns)

@@ -25,18 +25,25 @@ int on_start_xmit(struct bpf_raw_tracepoint_args *ctx)
 #endif
 
 #if BQL
+/* dql_reset() sets the counter to 0. That is seen as a step no completion makes: back by more than a look that was overtaken is
+ * late, or forward by more than any ring holds. */
+static __always_inline bool was_reset(s32 step)
+{
+	return step < -(1 << 24) || step > 1 << 28;
+}
+
 /* What was completed since the last look, as one completion. Looks come from two CPUs: the exchange gives each stretch
  * to one of them, and a look that was overtaken is dropped. */
 static __always_inline void count_completion(struct queue_cell *cell, u32 completed)
 {
 	u64 seen = cell->completed_seen, now, before;
 
-	if (seen && (s32)(completed - (u32)seen) <= 0)
+	if (seen && (s32)(completed - (u32)seen) <= 0 && !was_reset(completed - (u32)seen))
 		return;
 	seen = __sync_lock_test_and_set(&cell->completed_seen, completed | (1ULL << 32));
 	now = bpf_ktime_get_ns();
 	before = __sync_lock_test_and_set(&cell->completed_at, now);
-	if (!seen || (s32)(completed - (u32)seen) <= 0 || now < before)
+	if (!seen || (s32)(completed - (u32)seen) <= 0 || was_reset(completed - (u32)seen) || now < before)
 		return;
 	count(cell->completion_size, completed - (u32)seen);
 	count(cell->completion_interval, now - before);

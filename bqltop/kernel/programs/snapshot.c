@@ -64,8 +64,11 @@ static __always_inline void read_ring(struct queue_snapshot *snap, u32 queue)
 	if (file)
 		read_ptr_ring(snap, file + OFF_tun_file_tx_ring);
 #elif RING == RING_USBNET
+	u16 size = 0;	/* not 32 bits: can_dma_sg and others follow it */
+
 	read_to(snap->ring_used, RING_BASE + OFF_usbnet_txq_qlen);
-	read_to(snap->ring_size, RING_BASE + OFF_usbnet_tx_qlen);
+	read_to(size, RING_BASE + OFF_usbnet_tx_qlen);
+	snap->ring_size = size;
 	snap->ring_known = 1;
 #endif
 }

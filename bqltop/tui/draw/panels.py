@@ -12,7 +12,7 @@ from bqltop.model import Event
 from bqltop.tui.draw import bars, palette
 from bqltop.tui.draw.line import Line, blank, cut, left, literal, right, wrap
 from bqltop.tui.frame import Frame
-from bqltop.window import NapiWindow, QdiscWindow
+from bqltop.window import NapiWindow, QdiscWindow, napi_names
 
 # -- qdiscs --------------------------------------------------------------------------------------------------------
 
@@ -93,14 +93,15 @@ def napi(frame: Frame, width: int, height: int) -> list[Strip]:
     windows = frame.window.napis if frame.window else ()
     if not windows:
         return _no_napi(frame, width, height)
-    ordered = sorted(windows, key=lambda n: -n.polls_per_s)
+    named = [(f"-{name}", each) for (_, name), each in zip(napi_names(windows), windows, strict=True)]
+    ordered = sorted(named, key=lambda pair: -pair[1].polls_per_s)
     for_histogram = 8 if height >= 10 else 4 if height >= 6 else 0
     for_lines = max(1, height - 1 - for_histogram)
     shown = ordered[:for_lines]
     if len(ordered) > for_lines:
         shown = ordered[: for_lines - 1] if for_lines > 1 else ordered[:1]
     strips = [_napi_head(width)]
-    strips.extend(_napi_line(each, width) for each in shown)
+    strips.extend(_napi_line(number, each, width) for number, each in shown)
     if len(shown) < len(ordered) and len(strips) < 1 + for_lines:
         strips.append(Line((f"   and {len(ordered) - len(shown)} more", palette.FAINT)).strip(width))
     if for_histogram:
@@ -121,9 +122,10 @@ def _napi_head(width: int) -> Strip:
                 (right(title, room), palette.DIM), (right("full", 8), palette.DIM)).strip(width)
 
 
-def _napi_line(each: NapiWindow, width: int) -> Strip:
+def _napi_line(number: str, each: NapiWindow, width: int) -> Strip:
+    """``number``, which tells an instance from the others, stays whole when the device's name is cut."""
     name_room, _, room = _napi_widths(width)
-    name = f" {literal(each.device)}-{each.napi_id}"
+    name = cut(f" {literal(each.device)}", max(2, name_room - cell_len(number))) + number
     if each.role == "peer" and cell_len(name) + 7 <= name_room:
         name += " (peer)"
     work = "-" if each.work_average is None else f"{each.work_average:.1f}"
