@@ -25,6 +25,8 @@ MIN_SPACING_S = 0.05
 because counters are cumulative and the events of the skipped ones are kept."""
 MAX_GAP_S = 5.0
 """Longest recorded gap that is waited through (the host slept, the recorder was stopped)."""
+REWIND_S = 1.5
+"""While it plays, an event that was shown so short a time ago is not "the event before"."""
 JUMP_EPOCH = 1_000_000
 """Added to the epoch at every jump: a window must never span one."""
 
@@ -102,6 +104,13 @@ class Replay:
             for number in self._numbers(moment)
         ]
 
+    def events_before(self, most: int = 300) -> list[Sample]:
+        """The samples with events before the present moment, at most so many: to tell them after a jump."""
+        with self._change:
+            last, jumps = self.position, self._jumps
+        marks = self.marks[: bisect_left(self.marks, max(0, last))][-most:]
+        return [self._with_epoch(self.recording.sample(number), jumps) for mark in marks for number in self._numbers(mark)]
+
     # ---- keys
 
     @property
@@ -143,9 +152,10 @@ class Replay:
         self.seek_to(bisect_right(self.times, time_ns) - 1)
 
     def seek_by(self, seconds: float) -> None:
-        """Go forward or back by so many recorded seconds."""
-        here = self.times[max(0, self.position)]
-        self.seek(here + int(seconds * 1e9))
+        """Go forward or back by so many recorded seconds, and by one moment at least."""
+        here = max(0, self.position)
+        there = bisect_right(self.times, self.times[here] + int(seconds * 1e9)) - 1
+        self.seek_to(here + (1 if seconds > 0 else -1) if there == here else there)
 
     def seek_to(self, number: int) -> None:
         """Go to the moment of that number; out of range means the first or the last."""
@@ -163,9 +173,13 @@ class Replay:
         return True
 
     def previous_event(self) -> bool:
-        """Go to the last sample with an event before the present one; False where there is none."""
-        marks = self.marks
-        found = bisect_left(marks, self.position) - 1
+        """Go to the last sample with an event before the present one; False where there is none. A replay that is playing
+        has gone on since the last such jump: what it has just played does not count."""
+        marks, here = self.marks, max(0, self.position)
+        if not self.paused and not self.at_end:
+            played_ns = int(REWIND_S * (self._speed or 1) * 1e9)
+            here = bisect_left(self.times, self.times[here] - played_ns, 0, here)
+        found = bisect_left(marks, here) - 1
         if found < 0:
             return False
         self.seek_to(marks[found])

@@ -10,6 +10,7 @@ from typing import ClassVar
 from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.timer import Timer
 
 from bqltop.eventlog import Detector, finder
 from bqltop.model import Event, Sample
@@ -80,6 +81,7 @@ class BqltopApp(App[int]):
         self.interval_s = interval_s or source.interval
         self.failure: BaseException | None = None
         self._draw_after = 0.0
+        self._due: Timer | None = None
         self.tape = Tape(source, self.say) if isinstance(source, Replay) else None
         settings = tuner is None  # with one, it tells of every changed setting, and sooner
         self._make_feed = lambda: Feed(source.description, read_only, tell=self.record_event,
@@ -124,8 +126,8 @@ class BqltopApp(App[int]):
         # Under another screen nothing of the live view is seen: not worth drawing.
         if self.tape is not None:
             self.tape.look()
-        if self.screen is self.live and time.monotonic() >= self._draw_after:
-            self.draw_now()
+        if self.screen is self.live:
+            self._draw_in_turn()
 
     @property
     def feed(self) -> Feed:
@@ -157,11 +159,19 @@ class BqltopApp(App[int]):
         self.say(self.record.take(sample))
 
     def _after_jump(self, there_ns: int) -> None:
-        """A replay has jumped: the charts show what came before the place it jumped to. The tape may have gone on
-        since: what is yet to be taken is left out."""
+        """A replay has jumped: the charts and the events are what came before the place it jumped to. The tape may have
+        gone on since: what is yet to be taken is left out."""
+        before, told = self.tape.replay.preceding(self.live.view.span_s), self.tape.replay.events_before()
+        for stream, feed in self.feeds.items():
+            feed.refill(_of(stream, before, there_ns))
+            feed.retell(_of(stream, told, there_ns))
+
+    def refill(self) -> None:
+        """The charts of a replay have another span."""
         before = self.tape.replay.preceding(self.live.view.span_s)
         for stream, feed in self.feeds.items():
-            feed.refill(s for s in before if s.stream == stream and s.monotonic_ns < there_ns)
+            if feed.sample is not None and feed.sample.present:
+                feed.refill([*_of(stream, before, feed.sample.monotonic_ns), feed.sample])
 
     def say(self, text: str | None) -> None:
         """One line for some seconds, in place of the key hints; None says nothing."""
@@ -194,13 +204,26 @@ class BqltopApp(App[int]):
         if message.error is not None:
             self.fail(message.error)
 
+    def _draw_in_turn(self) -> None:
+        """Draw the newest state now, or when it is time again: the last state before a silence is drawn too."""
+        wait = self._draw_after - time.monotonic()
+        if wait <= 0:
+            self.draw_now()
+        elif self._due is None:
+            self._due = self.set_timer(wait, self._draw_due)
+
+    def _draw_due(self) -> None:
+        self._due = None
+        if self.screen is self.live:
+            self.draw_now()
+
     def draw_now(self) -> None:
         """Draw the newest state. What takes long to draw (hundreds of queues) is drawn less often."""
         started = time.monotonic()
         frame = self.feed.frame(self.interval_s)
         if frame is not None:
             badges = (*(self.tape.badges if self.tape else ()), *self.record.badges)
-            self.live.show(frame, badges)
+            self.live.show(frame, badges, self.tape is not None and self.tape.still)
         ended = time.monotonic()
         self._draw_after = started + (ended - started) * DRAWING_SHARE
 
@@ -317,3 +340,8 @@ class BqltopApp(App[int]):
         self.interval_s = INTERVALS_S[max(0, min(len(INTERVALS_S) - 1, nearest - steps))]
         self.source.interval = self.interval_s
         self.draw_now()
+
+
+def _of(stream: int, samples: list[Sample], before_ns: int) -> list[Sample]:
+    """Those of one stream, taken before a moment (CLOCK_MONOTONIC)."""
+    return [sample for sample in samples if sample.stream == stream and sample.monotonic_ns < before_ns]

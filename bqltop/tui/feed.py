@@ -58,8 +58,7 @@ class Feed:
         self._smoother.add(sample)
         if sample.present:
             self.history.add(sample)
-        new = self.log.add(self._finder.feed(sample))
-        self.marks.extend(event.time_ns for event in new if event.kind == "setting")
+        self._log(self._finder.feed(sample))
         if came_or_went:
             self._judged_ns = sample.monotonic_ns - JUDGE_EVERY_NS
         if not sample.present or came_or_went:
@@ -67,9 +66,19 @@ class Feed:
 
     def refill(self, samples: Iterable[Sample]) -> None:
         """Another past: that of the place in a recording to which a replay has jumped."""
-        self.history.clear()
+        self.history = History()
         for sample in samples:
-            self.history.add(sample)
+            if sample.present:
+                self.history.add(sample)
+
+    def retell(self, samples: Iterable[Sample]) -> None:
+        """Other events: those of the samples before the place to which a replay has jumped."""
+        self.log, self.marks = EventLog(), []
+        for sample in samples:
+            self._log(self._finder.feed(sample))
+
+    def _log(self, events: Iterable[Event]) -> None:
+        self.marks.extend(event.time_ns for event in self.log.add(events) if event.kind == "setting")
 
     def note(self, events: Iterable[Event], marked: bool = False) -> None:
         """Add events that others know of (the tuner); ``marked`` ones stand on the chart's time axis too."""

@@ -24,7 +24,8 @@ SORTS = ("queue", "stopped", "inflight", "rate")
 class View:
     """What the user chose to see. ``selected`` is a queue's index; None is all queues together. ``zoom`` is an index into
     ZOOMS_S; ``cursor_ns`` the moment looked back at (Sample.monotonic_ns), None for now; ``device`` which of how many
-    devices this is; ``badges`` what else the header must say (recording, replaying)."""
+    devices this is; ``badges`` what else the header must say (recording, replaying); ``still``: what is shown is one moment
+    of a replay that stands."""
 
     sort: str = SORTS[0]
     fold_idle: bool = True
@@ -35,6 +36,7 @@ class View:
     cursor_ns: int | None = None
     device: tuple[int, int] = (1, 1)
     badges: tuple[str, ...] = ()
+    still: bool = False
 
     @property
     def span_s(self) -> float:

@@ -20,9 +20,14 @@ class Tape:
         self._jumps = 0
         self._noticed: str | None = None
 
+    @property
+    def still(self) -> bool:
+        """Whether it shows one moment: nothing moves by itself."""
+        return self.replay.paused or self.replay.at_end
+
     def toggle(self) -> None:
         """Stop, or go on (at the end: from the beginning)."""
-        if self.replay.paused or self.replay.at_end:
+        if self.still:
             self.replay.resume()
         else:
             self.replay.pause()

@@ -143,6 +143,47 @@ def test_from_event_to_event(playing):
     assert not replay.previous_event()
 
 
+def test_to_the_event_before_while_it_plays_on(playing):
+    """Pressed again and again it goes further back, though the tape has played past the last one found."""
+    replay = playing.replay
+    replay.seek_to(41)
+    playing.wait_for(41)
+    replay.speed = 0.1
+    replay.resume()
+    assert replay.previous_event()
+    replay.pause()
+    with playing.came:
+        assert playing.came.wait_for(lambda: 10 in ticks(playing.seen), 5), ticks(playing.seen)
+    assert ticks(playing.seen)[-1] < 40
+
+
+def test_a_jump_is_of_one_moment_at_least(tmp_path):
+    path = tmp_path / "sparse.jsonl.gz"
+    with Recorder(path) as recorder:
+        for tick in range(0, 500, 50):
+            recorder.sample(sample(tick))
+    replay = Replay(path, hold=True)
+    replay.pause()
+    player = Player(replay)
+    player.wait_for(0)
+    replay.seek_by(1)
+    player.wait_for(50)
+    replay.seek_by(-1)
+    player.wait_for(0)
+    replay.close()
+
+
+def test_the_events_before_a_place(playing):
+    replay = playing.replay
+    replay.seek_to(30)
+    playing.wait_for(30)
+    assert ticks(replay.events_before()) == [10]
+    replay.seek_to(45)
+    playing.wait_for(45)
+    assert ticks(replay.events_before()) == [10, 40]
+    assert ticks(replay.events_before(1)) == [40]
+
+
 def test_what_came_before_for_the_charts(playing):
     replay = playing.replay
     replay.seek_to(30)

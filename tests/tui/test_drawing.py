@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -237,6 +239,16 @@ def test_any_text_is_cut_and_filled_to_its_width(text, width):
     assert all(cell_len(part) <= max(width, 2) for part in line.wrap(clean, width))
 
 
+@given(st.text(max_size=40), st.integers(0, 30))
+def test_cut_within_keeps_the_width_and_both_ends(text, width):
+    clean = line.literal(text)
+    shown = line.cut_within(clean, width)
+    assert cell_len(shown) <= width
+    if cell_len(clean) <= width:
+        assert shown == clean
+    assert line.cut_within("container-alpha", 9) == "cont…lpha"
+
+
 @given(st.text(max_size=60))
 def test_no_control_character_reaches_the_terminal(text):
     assert line.literal(text).isprintable()
@@ -280,6 +292,23 @@ def test_header_keys_and_help_have_their_width(width):
     if width >= 20:
         strips += help.page(width)
     assert {strip.cell_length for strip in strips} == {width}
+
+
+def test_what_the_screen_is_stays_in_a_narrow_header_and_the_name_gives_way():
+    frame = frame_of("veth", 1, True)
+    named = replace(frame.sample.device, name="a-long-name-0-15")
+    frame = replace(frame, sample=replace(frame.sample, device=named))
+    text = head.header(frame, View(paused=True, badges=("REC",)), 34, 2)[0].text
+    assert "PAUSED" in text
+    assert " REC " in text
+    assert "a-long-name-…  " in text
+
+
+def test_which_queue_a_qdisc_is_of_stays_when_its_kind_is_cut():
+    frame = frame_of("bytes", 4, True)
+    assert panels.qdiscs(frame, 30, 6)[1].text.startswith(" mq")
+    for width in (30, 40, 60):
+        assert " q0 " in panels.qdiscs(frame, width, 6)[2].text
 
 
 def test_events_are_newest_first():

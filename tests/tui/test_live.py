@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 
 import pytest
 from fake_source import FakeSource
 
+from bqltop.history import History
 from bqltop.model import Peer
 from bqltop.tui import BqltopApp
 from bqltop.tui.screens.help import HelpScreen
@@ -290,6 +292,70 @@ async def test_looking_back_shows_every_panel_at_that_moment(fed_app):
         await pilot.press("space")
         assert "PAUSED" not in text_of(app)
         assert "14:04:33" in text_of(app)
+
+
+async def test_a_second_is_one_sample_at_least_where_the_past_is_thinned(fed_app):
+    app = fed_app("packets", 1)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app.feed.history = History(64, 20)
+        app.play(700)
+        await pilot.press("left_square_bracket")
+        seen = [app.live.view.cursor_ns]
+        for _ in range(3):
+            await pilot.press("comma")
+            seen.append(app.live.view.cursor_ns)
+        assert seen == sorted(set(seen), reverse=True), "each press another, older one"
+        await pilot.press("full_stop")
+        assert app.live.view.cursor_ns == seen[-2]
+
+
+async def test_going_from_event_to_event_ends_at_both_ends_and_moves_each_time(fed_app):
+    app = fed_app("veth", 1)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app.play(300)
+        back = []
+        while "no event before" not in text_of(app):
+            await pilot.press("less_than_sign")
+            back.append(app.live.view.cursor_ns)
+        assert back[:-1] == sorted(set(back[:-1]), reverse=True)
+        forth = []
+        for _ in back[:-2]:
+            await pilot.press("greater_than_sign")
+            forth.append(app.live.view.cursor_ns)
+        assert forth == back[-3::-1], "the same moments the other way"
+        await pilot.press("greater_than_sign")
+        assert "no event after" in text_of(app)
+
+
+async def test_the_last_state_before_a_silence_is_drawn(fed_app):
+    app = fed_app("packets", 1)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app.play(20)
+        app._draw_after = time.monotonic() + 0.3  # drawing took long: the next one is due later
+        for sample in app.fake.samples(1):
+            app.take(sample)
+            app._draw_in_turn()
+        before = text_of(app)
+        for _ in range(100):
+            await asyncio.sleep(0.05)
+            if text_of(app) != before:
+                break
+        assert app.live._frame.sample.monotonic_ns == app.feed.sample.monotonic_ns
+
+
+async def test_a_badge_that_comes_while_paused_is_seen(fed_app):
+    app = fed_app()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app.play(30)
+        await pilot.press("space")
+        assert " REC " not in text_of(app)
+        app.live.show(app.feed.frame(0.1), ("REC",))
+        await pilot.pause()
+        assert " REC " in text_of(app)
 
 
 async def test_zooming_the_chart_from_seconds_to_an_hour(fed_app):

@@ -35,6 +35,14 @@ def test_tabs_that_do_not_fit_are_hinted_at():
     assert text.rstrip().endswith("›")
 
 
+def test_of_names_that_begin_alike_both_ends_are_seen():
+    alike = (Device("veth0", 2, netns="container-alpha"), Device("veth0", 3, netns="container-omega"),
+             Device("enp0s31f6np0", 4), Device("enp0s31f6np1", 5, netns="blue"))  # fmt: skip
+    entries_ = [Entry(n + 1, device, n == 0, False, 0.5) for n, device in enumerate(alike)]
+    assert [drawing.title(entry, 13) for entry in entries_] == ["veth0@con…pha", "veth0@con…ega", "enp0s31f6np0", "enp0s31f6np1"]
+    assert [drawing.title(entry, 9) for entry in entries_][2:] == ["enp0…6np0", "enp0…6np1"]
+
+
 def test_names_from_outside_are_literal():
     for name in ("[red]", "[/", "x'y\"z", "é1", "a\x1b[31m"):
         assert name.replace("\x1b", "�") in drawing.line(entries(2, name=name), 120).text

@@ -133,6 +133,32 @@ async def test_our_own_changes_are_told_once_and_not_taken_for_somebody_elses(tm
         app.source.close()
 
 
+async def test_the_log_and_the_chart_of_a_replay_are_those_of_the_place_jumped_to(recording):
+    replay = Replay(recording, speed=1.0, hold=True)
+    replay.pause()
+    app = BqltopApp(replay)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(lambda: app.feed.taken)
+        replay.seek_by(60)
+        await until(lambda: len(app.feed.history) > 400)
+        there = app.feed.sample.time_ns
+        told = [event.time_ns for event in app.feed.log]
+        assert len(told) > 5
+        assert max(told) <= there
+        await pilot.press("left_square_bracket")
+        await until(lambda: app.feed.sample.time_ns < there - 55 * 10**9)
+        await until(lambda: len(app.feed.history) < 10)
+        assert all(event.time_ns <= app.feed.sample.time_ns for event in app.feed.log), "nothing that is yet to come"
+        replay.seek_by(100)
+        await until(lambda: len(app.feed.history) > 400)
+        newest = app.feed.history.span[1]
+        assert newest - app.feed.history.span[0] < 65 * 10**9, "what a chart of one minute needs"
+        await pilot.press("x")  # a chart of five minutes
+        assert app.feed.history.span[0] <= newest - 95 * 10**9
+        assert app.feed.history.span[1] >= newest
+        replay.close()
+
+
 def test_places_on_a_tape():
     assert [_clock(s * 10**9) for s in (0, 187, 3753)] == ["00:00", "03:07", "1:02:33"]
 

@@ -19,12 +19,17 @@ from bqltop.verdict import COSTLY, NOTABLE, SEVERE, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A piece of the header; lower ``rank`` stays longer when the room shrinks."""
+    """A piece of the header; lower ``rank`` stays longer when the room shrinks. ``least``: it may be cut to so many cells."""
 
     text: str
     style: Style
     rank: int
     right: bool = False
+    least: int | None = None
+
+
+LEAST_TITLE = 8
+"""Cells to which the device's name may be cut: what the screen is (paused, away, recording, a replay) comes first."""
 
 
 def device_title(device: Device) -> str:
@@ -53,15 +58,15 @@ def _device_items(frame: Frame, view: View, alone: bool) -> list[Item]:
     items = [
         Item("bqltop", palette.HEADER_DIM, 9),
         Item("{}/{}".format(*view.device) if view.device[1] > 1 else "", palette.HEADER_STRONG, 1),
-        Item(device_title(device), palette.HEADER_STRONG, 0),
+        Item(device_title(device), palette.HEADER_STRONG, 0, least=LEAST_TITLE),
         Item(driver, plain, 3),
-        Item(state, palette.HEADER_NOTICE if frame.away else plain, 2),
+        Item(state, palette.HEADER_NOTICE if frame.away else plain, -1 if frame.away else 2),
         Item(literal(device.qdisc or ""), plain, 4),
         Item(f"mtu {device.mtu}" if device.mtu else "", dim, 7),
         Item(f"txqlen {device.tx_queue_len}" if device.tx_queue_len is not None else "", dim, 10),
         Item(queues, dim, 8),
-        Item(_paused(frame, view), palette.HEADER_NOTICE, 1, True),
-        *(Item(f" {badge} ", palette.HEADER_NOTICE, 1, True) for badge in view.badges),
+        Item(_paused(frame, view), palette.HEADER_NOTICE, -1, True),
+        *(Item(f" {badge} ", palette.HEADER_NOTICE, -1, True) for badge in view.badges),
         Item("read-only" if frame.read_only else "", palette.HEADER_DIM, 11, True),
     ]
     if alone:
@@ -124,18 +129,19 @@ def refresh_rate(interval_s: float) -> str:
 def _fit(items: Sequence[Item], width: int) -> Strip:
     """As many items as fit, by rank, two blanks apart; the ones of the right-hand side flush right."""
     items = [item for item in items if item.text]
-    kept, room = [], width - 2
+    kept: dict[Item, str] = {}
+    room = width - 2
     for item in sorted(items, key=lambda item: item.rank):
-        needed = cell_len(item.text) + 2
-        if needed <= room or not kept:
-            kept.append(item)
-            room -= needed
+        text = cut(item.text, room - 2) if item.least and room >= item.least + 2 else item.text
+        if cell_len(text) + 2 <= room or not kept:
+            kept[item] = text
+            room -= cell_len(text) + 2
     line = Line((" ", palette.HEADER))
     for item in (item for item in items if item in kept and not item.right):
-        line.add(cut(item.text, width - line.width - 1), item.style).add("  ", palette.HEADER)
+        line.add(cut(kept[item], width - line.width - 1), item.style).add("  ", palette.HEADER)
     rest = Line()
     for item in (item for item in items if item in kept and item.right):
-        rest.add("  ", palette.HEADER).add(item.text, item.style)
+        rest.add("  ", palette.HEADER).add(kept[item], item.style)
     rest.add(" ", palette.HEADER)
     line.to(width - rest.width, palette.HEADER).extend(rest.segments)
     return line.strip(width, palette.HEADER)

@@ -36,6 +36,14 @@ KEYS = (
     ("d", "diagnostics: what bqltop itself costs, samples missed, probes in force, versions"),
     ("Ctrl-Z", "suspend; fg comes back, the time between is one long window, not a spike"),
 )
+REPLAY_KEYS = (
+    ("space", "stand still, go on; at the end: from the beginning"),
+    ("left, right", "one sample back, on; the replay stands from then on"),
+    (",  .  [  ]", "a second back, on; a minute back, on"),
+    ("<  >", "to the event before, to the next event"),
+    ("+  -", "faster, slower: 0.1 to 100 times"),
+    ("r  t  S", "of no use here: nothing is recorded, set or tried"),
+)
 LIST_KEYS = (
     ("Enter", "watch the selected device"),
     ("/", "filter: every word must be in the name, namespace, owner, driver, peer or state; Esc: no filter"),
@@ -82,6 +90,7 @@ def page(width: int) -> list[Strip]:
     """All lines of the help, ``width`` cells wide."""
     lines: list[Strip] = []
     _pairs(lines, "keys", KEYS, width)
+    _pairs(lines, "in a replay", REPLAY_KEYS, width)
     _pairs(lines, "in the list of devices", LIST_KEYS, width)
     _pairs(lines, "while tuning", TUNING_KEYS, width)
     _pairs(lines, "signs", SIGNS, width)

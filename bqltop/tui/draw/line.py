@@ -31,6 +31,18 @@ def cut(text: str, width: int) -> str:
     return set_cell_size(text, width - 1).rstrip() + "…"
 
 
+def cut_within(text: str, width: int) -> str:
+    """As ``cut``, but the ellipsis stands in the middle: names that begin alike end differently."""
+    if width <= 2 or cell_len(text) <= width:
+        return cut(text, width)
+    tail = ""
+    for letter in reversed(text):
+        if cell_len(letter + tail) > (width - 1) // 2:
+            break
+        tail = letter + tail
+    return set_cell_size(text, width - 1 - cell_len(tail)).rstrip() + "…" + tail
+
+
 def left(text: str, width: int) -> str:
     """``text`` in exactly ``width`` cells, flush left."""
     text = cut(text, width)

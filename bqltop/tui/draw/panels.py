@@ -75,10 +75,14 @@ def _fitting(tree: Sequence[QdiscWindow], room: int, with_rest: bool) -> tuple[l
 
 def _qdisc_line(qdisc: QdiscWindow, columns, room: int, width: int) -> Strip:
     handle = "" if qdisc.handle in ("0:", "") or room < 24 else f" {literal(qdisc.handle)}"
-    name = f"{literal(qdisc.kind)}{handle}"
-    where = qdisc.parent if qdisc.txq is None else f"q{qdisc.txq}"
     indent = " " if qdisc.parent == "root" else "  └ "
-    line = Line((left(f"{indent}{name} {where}", room), palette.TEXT))
+    name = f"{indent}{literal(qdisc.kind)}{handle}"
+    if qdisc.txq is None:
+        name += f" {qdisc.parent}"
+    else:  # which of many equal children it is stays whole when the kind is cut
+        number = f" q{qdisc.txq}"
+        name = cut(name, max(len(indent) + 1, room - len(number))) + number
+    line = Line((left(name, room), palette.TEXT))
     for _, column_width, _, text, style in columns:
         shown = text(qdisc)
         line.add(" " + right(shown, column_width), palette.FAINT if shown in ("0", "0 B") else style)

@@ -9,13 +9,16 @@ from textual.strip import Strip
 
 from bqltop import format as fmt
 from bqltop.tui.draw import palette
-from bqltop.tui.draw.line import Line, cut, literal
+from bqltop.tui.draw.line import Line, cut_within, literal
 from bqltop.tui.tabs import Entry
 
 
-def title(entry: Entry) -> str:
-    device = entry.device
-    return literal(device.name) + (f"@{literal(device.netns)}" if device.netns else "")
+def title(entry: Entry, room: int) -> str:
+    """The device's name and network namespace in so many cells: of the name as much as possible, then of the namespace; each
+    is cut within, for names that begin alike end differently."""
+    name, netns = cut_within(literal(entry.device.name), room), entry.device.netns
+    left = room - cell_len(name) - 1
+    return name if not netns or left < 1 else f"{name}@{cut_within(literal(netns), left)}"
 
 
 def line(entries: Sequence[Entry], width: int) -> Strip:
@@ -38,7 +41,7 @@ def line(entries: Sequence[Entry], width: int) -> Strip:
 
 def _texts(entry: Entry, room: int) -> tuple[str, str, str]:
     figure = "away" if entry.away else "-" if entry.stopped is None else f"stopped {fmt.share(entry.stopped)}"
-    return f"{entry.number} ", cut(title(entry), room), f" {figure}"
+    return f"{entry.number} ", title(entry, room), f" {figure}"
 
 
 def _fitting(widths: Sequence[int], shown: int, room: int) -> tuple[int, int]:

@@ -102,11 +102,12 @@ class LiveScreen(Screen):
 
     # -- drawing -------------------------------------------------------------------------------------------------
 
-    def show(self, frame: Frame, badges: tuple[str, ...] = ()) -> None:
-        """Draw ``frame``, unless the drawing is paused. ``badges`` are for the header."""
-        if badges != self.view.badges:
-            self.view = replace(self.view, badges=badges)
+    def show(self, frame: Frame, badges: tuple[str, ...] = (), still: bool = False) -> None:
+        """Draw ``frame``, unless the drawing is paused: then the header alone. ``badges`` are for the header."""
+        before, self.view = self.view, replace(self.view, badges=badges, still=still)
         if self.view.paused and self._frame is not None:
+            if badges != before.badges and self._composed:
+                self.query_one(Header).show(self._frame, self.view)
             return
         self._frame = frame
         self._redraw()
@@ -178,6 +179,9 @@ class LiveScreen(Screen):
     def action_zoom(self, by: int) -> None:
         """A longer or a shorter span of time in the chart."""
         self._change(zoom=max(0, min(len(ZOOMS_S) - 1, self.view.zoom + by)))
+        if self.app.tape is not None:
+            self.app.refill()
+            self.app.draw_now()
 
     def action_move(self, samples: int) -> None:
         """Look at the sample so many before or after the one shown; drawing is paused from then on."""
@@ -188,13 +192,14 @@ class LiveScreen(Screen):
             self._look_at(self._frame.history.neighbour(here, samples))
 
     def action_move_by(self, seconds: int) -> None:
-        """Look at the sample so many seconds before or after the one shown."""
+        """Look at the sample so many seconds before or after the one shown, another one in any case: in the thinned past
+        they are further apart than that."""
         if self.app.tape is not None:
             self.app.tape.by(seconds)
         elif self._frame is not None:
-            span = self._frame.history.span
-            wanted = self._frame.sample.monotonic_ns + seconds * 10**9
-            self._look_at(None if span is None else max(span[0], min(span[1], wanted)))
+            here, history = self._frame.sample.monotonic_ns, self._frame.history
+            there = history.neighbour(here + seconds * 10**9, 0)
+            self._look_at(history.neighbour(here, 1 if seconds > 0 else -1) if there == here else there)
 
     def action_event(self, direction: int) -> None:
         """Look at the next moment at which something happened, or the one before."""
@@ -204,14 +209,13 @@ class LiveScreen(Screen):
         frame = self._frame
         if frame is None:
             return
-        here = frame.sample.time_ns
-        log = self.app.feed.log
-        found = log.filter(start_ns=here + 1) if direction > 0 else log.filter(end_ns=here - 1)
-        if not found:
+        here, clock = frame.sample.monotonic_ns, frame.sample.time_ns - frame.sample.monotonic_ns
+        seen = frame.history.first_after(event.time_ns - clock for event in self.app.feed.log)
+        there = [moment for moment in seen if (moment - here) * direction > 0]
+        if there:
+            self._look_at(min(there) if direction > 0 else max(there))
+        else:
             self.say(f"no event {'after' if direction > 0 else 'before'} this moment")
-            return
-        there = found[0 if direction > 0 else -1].time_ns
-        self._look_at(frame.sample.monotonic_ns + there - here)
 
     def _look_at(self, moment_ns: int | None) -> None:
         frame = None if moment_ns is None else self.app.feed.frame_at(moment_ns, self.app.interval_s)

@@ -33,8 +33,8 @@ class Chart(Panel):
         return f"{head}, {'worst or all queues' if view.selected is None else f'queue {view.selected}'}"
 
     def draw(self, frame: Frame, view: View, width: int, height: int) -> list[Strip]:
-        key, now = (view, width, height, id(frame.history), len(frame.marks), frame.away), frame.sample.monotonic_ns
-        if self._drawn and self._drawn[0] == key and 0 <= now - self._drawn[1] < REDRAW_NS:
+        key, now = (view, width, height, frame.history, len(frame.marks), frame.away), frame.sample.monotonic_ns
+        if self._drawn and self._drawn[0] == key and 0 <= now - self._drawn[1] < (0 if view.still else REDRAW_NS):
             return list(self._drawn[2])
         lines = self._lanes(frame, view, width, height)
         self._drawn = (key, now, lines)
