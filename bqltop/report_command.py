@@ -9,7 +9,7 @@ import sys
 from bqltop.fault import Fault
 from bqltop.output import put, quiet_exit
 from bqltop.recording import Recording, RecordingError
-from bqltop.recording.when import EXAMPLES, moment
+from bqltop.recording.when import EXAMPLES
 from bqltop.report import report
 
 
@@ -35,35 +35,31 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _of(recording: Recording, arguments: argparse.Namespace) -> str:
     """One report for each device of the recording. A sample that cannot be read ends it there, with a note."""
-    span = recording.times[0], recording.times[-1]
-    start = moment(arguments.start, span) if arguments.start is not None else None
-    end = moment(arguments.end, span) if arguments.end is not None else None
-    trailing = recording.trailing if end is None else ()
+    timeline = recording.timeline
+    first = timeline.first_from(arguments.start) if arguments.start is not None else 0
+    last = timeline.last_to(arguments.end) if arguments.end is not None else len(recording) - 1
+    to_the_end = last == len(recording) - 1
     texts = []
-    for stream in _streams(recording):
-        reading = _Reading(recording, start, end, stream)
-        texts.append(report(reading, recording.header, recording.notice, trailing))
+    for stream in recording.streams:
+        reading = _Reading(recording, range(first, last + 1), stream)
+        texts.append(report(reading, recording.header, recording.notice,
+                            recording.trailing(stream) if to_the_end else ()))
         if reading.error:
             texts.append(f"({reading.error}; the report ends there.)\n")
     return "\n".join(texts)
 
 
-def _streams(recording: Recording) -> list[int]:
-    """The devices of a recording, by the samples of its first moments."""
-    last = recording.moments[min(3, len(recording.moments) - 1)]
-    return sorted({recording.sample(number).stream for number in range(max(1, last))})
-
-
 class _Reading:
     """The samples of one device, up to the first that cannot be read; ``error`` is then the reason."""
 
-    def __init__(self, recording: Recording, start: int | None, end: int | None, stream: int) -> None:
-        self._recording, self._start, self._end, self._stream = recording, start, end, stream
+    def __init__(self, recording: Recording, numbers: range, stream: int) -> None:
+        self._recording, self._numbers, self._stream = recording, numbers, stream
         self.error: RecordingError | None = None
 
     def __iter__(self):
         try:
-            for sample in self._recording.samples(self._start, self._end):
+            for number in self._numbers:
+                sample = self._recording.sample(number)
                 if sample.stream == self._stream:
                     yield sample
         except RecordingError as error:

@@ -9,7 +9,7 @@ from bqltop.arguments import add_output, check_output, headless, number
 from bqltop.fault import Fault
 from bqltop.recording import Replay
 from bqltop.recording.replay import MAX_SPEED, MIN_SPEED
-from bqltop.recording.when import EXAMPLES, moment
+from bqltop.recording.when import EXAMPLES
 
 
 def speed(text: str) -> float:
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         replay = Replay(arguments.file, speed=arguments.speed or (None if lines else 1.0), loop=arguments.loop, hold=not lines)
         if arguments.at is not None:
-            replay.seek(moment(arguments.at, replay.span))
+            replay.seek_to(replay.timeline.last_to(arguments.at))
     except ValueError as error:
         raise Fault(str(error)) from None
     with replay:

@@ -53,7 +53,9 @@ def recorded(source, arguments: argparse.Namespace, **more: str) -> Iterator:
         return
     recorder = Recorder(arguments.record, about={**about(), **more}, max_bytes=arguments.record_size,
                         max_age_s=arguments.record_age)
+    recording = Recorded(source, recorder, lambda line: print(f"bqltop: {line}", file=sys.stderr))
     with recorder:
-        yield Recorded(source, recorder, lambda line: print(f"bqltop: {line}", file=sys.stderr))
+        yield recording
+    recording.tell_failure()
     if recorder.lost:
         print(f"bqltop: the disk was too slow: {recorder.lost} samples are not in {arguments.record}", file=sys.stderr)

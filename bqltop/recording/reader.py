@@ -8,21 +8,24 @@ Imports nothing that needs Linux or root.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
 import zlib
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bqltop.clock import Instant, passed_ns
 from bqltop.model import Device, Event, Sample
 from bqltop.recording import jsonline
 from bqltop.recording.codec import DecodeError, check_schema, event_from_dict, from_dict
 from bqltop.recording.errors import RecordingError
+from bqltop.recording.when import Timeline
 
 CHUNK = 1 << 18
 MAX_LINE = 32 << 20
@@ -30,10 +33,16 @@ MAX_LINE = 32 << 20
 BLOCK = 1 << 20
 """Text between two checkpoints of a packed file, at first; doubled whenever there would be more than CHECKPOINTS."""
 CHECKPOINTS = 256
-CACHED_BLOCKS = 4
+SEGMENT = 1 << 20
+"""Text kept unpacked as one piece. What is kept does not grow with the file, and neither does what a hostile one may take."""
+CACHED_SEGMENTS = 16
 MAX_EVENTS = 10_000
+MAX_STREAMS = 256
+MAX_TIME = 1 << 63
 
-_SAMPLE = re.compile(rb'\{"schema":(\d{1,9}),"time_ns":(-?\d{1,19}),(?:"stream":(\d{1,9}),)?')
+_SAMPLE = re.compile(
+    rb'\{"schema":(\d{1,9}),"time_ns":(-?\d{1,19}),(?:"stream":(\d{1,9}),)?"monotonic_ns":(-?\d{1,19})[,}]'
+)
 
 
 @dataclass(slots=True)
@@ -53,7 +62,9 @@ class Text:
         self._packed = self._file.read(2) == b"\x1f\x8b"
         self._checkpoints: list[Checkpoint] = []
         self._spacing = BLOCK
-        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        self._segments: OrderedDict[int, bytes] = OrderedDict()
+        self._running: Iterator[tuple[int, bytes]] | None = None
+        self._coming = 0
 
     def close(self) -> None:
         self._file.close()
@@ -83,7 +94,11 @@ class Text:
             while data or full:  # a full piece may have left more to come inside the unpacker
                 box: list[bytes] = []
                 before = unpacker.copy()
-                box.append(unpacker.decompress(data, CHUNK))
+                try:
+                    box.append(unpacker.decompress(data, CHUNK))
+                except zlib.error:
+                    yield [_up_to_damage(before.copy(), data)], file, before
+                    raise
                 rest = unpacker.unconsumed_tail or unpacker.unused_data
                 yield box, file, before
                 file += len(data) - len(rest)
@@ -99,35 +114,50 @@ class Text:
 
     def at(self, start: int, end: int) -> bytes:
         """The text from ``start`` to ``end``."""
-        number = bisect_right(self._checkpoints, start, key=lambda c: c.text) - 1
-        text, base = self._block(number), self._checkpoints[number].text
-        while base + len(text) < end and number + 1 < len(self._checkpoints):
-            number += 1
-            text = text + self._block(number)
-        return text[start - base : end - base]
+        if not self._packed:
+            self._file.seek(start)
+            return self._file.read(end - start)
+        numbers = range(start // SEGMENT, max(start, end - 1) // SEGMENT + 1)
+        text = b"".join(map(self._segment, numbers))
+        return text[start - numbers[0] * SEGMENT : end - numbers[0] * SEGMENT]
 
-    def _block(self, number: int) -> bytes:
-        """The text between two checkpoints, from a small cache: a replay reads on within one block."""
-        if number in self._blocks:
-            self._blocks.move_to_end(number)
-            return self._blocks[number]
-        here = self._checkpoints[number]
-        last = number + 1 == len(self._checkpoints)
-        wanted = None if last else self._checkpoints[number + 1].text - here.text
-        parts, size = [], 0
-        try:
-            for piece, _, _ in self._pieces(here.file, here.unpacker.copy() if here.unpacker else None):
-                parts.append(piece[0])
-                size += len(piece[0])
-                if wanted is not None and size >= wanted:
+    def _segment(self, number: int) -> bytes:
+        """One SEGMENT of a packed file's text, from a small cache: a replay reads on, and a cursor goes back a little."""
+        if number not in self._segments:
+            here = self._checkpoints[bisect_right(self._checkpoints, number * SEGMENT, key=lambda c: c.text) - 1]
+            if self._running is None or not -(-here.text // SEGMENT) <= self._coming <= number:
+                self._running = self._unpacked(here)
+            for found, text in self._running:
+                self._segments[found], self._coming = text, found + 1
+                while len(self._segments) > CACHED_SEGMENTS:
+                    self._segments.popitem(last=False)
+                if found >= number:
                     break
-        except zlib.error:  # only past the last whole line, which is as far as the index goes
-            pass
-        text = b"".join(parts)[:wanted]
-        self._blocks[number] = text
-        while len(self._blocks) > CACHED_BLOCKS:
-            self._blocks.popitem(last=False)
-        return text
+        self._segments.move_to_end(number)
+        return self._segments[number]
+
+    def _unpacked(self, here: Checkpoint) -> Iterator[tuple[int, bytes]]:
+        """The segments from a checkpoint on, by number; the last one as far as it goes."""
+        number, text = -(-here.text // SEGMENT), bytearray()
+        skip = number * SEGMENT - here.text
+        with contextlib.suppress(zlib.error):  # only past the last whole line, which is as far as the index goes
+            for piece, _, _ in self._pieces(here.file, here.unpacker.copy()):
+                text += piece[0][skip:]
+                skip = max(0, skip - len(piece[0]))
+                while len(text) >= SEGMENT:
+                    yield number, bytes(text[:SEGMENT])
+                    del text[:SEGMENT]
+                    number += 1
+        yield number, bytes(text)
+
+
+def _up_to_damage(unpacker, data: bytes) -> bytes:
+    """What can be unpacked of damaged data."""
+    parts: list[bytes] = []
+    with contextlib.suppress(zlib.error):
+        for place in range(len(data)):
+            parts.append(unpacker.decompress(data[place : place + 1], CHUNK))
+    return b"".join(parts)
 
 
 class Recording:
@@ -136,8 +166,9 @@ class Recording:
     A recording of several devices holds a sample of each per moment (``Sample.stream`` tells them apart). ``moments`` are
     the numbers of each moment's first sample; with one device every sample is a moment.
 
-    ``times`` are the samples' wall-clock times in ns, made to never go back. ``marks`` are the numbers of the samples that
-    carry an event; ``trailing`` are events after the last sample. ``notice`` is None or one line about what is wrong
+    ``times`` are the samples' wall-clock times in ns, made to never go back: to find a time of day by. ``elapsed`` is ns
+    since the first sample by the monotonic clock: somebody may have set the other. ``marks`` are the numbers of the samples that
+    carry an event; ``streams`` the devices' numbers. ``notice`` is None or one line about what is wrong
     with the file's end. Raises RecordingError for a file that is none, holds no sample, or is from a newer version.
     Any thread may ask for samples.
     """
@@ -147,13 +178,15 @@ class Recording:
         self._lock = threading.Lock()
         self.header: dict = {}
         self.notice: str | None = None
-        self.times = array("q")
+        self.times, self.elapsed = array("q"), array("q")
+        self._instant: Instant = (0, 0)
         self.marks = array("L")
         self.moments = array("L")
         self._stream = 0
         self._starts, self._ends = array("Q"), array("Q")
+        self.streams: list[int] = []
         self._events: dict[int, list[Event]] = {}
-        self.trailing: list[Event] = []
+        self._pending: dict[int | None, list[Event]] = {}
         try:
             self._text = Text(self.path)
         except OSError as error:
@@ -189,7 +222,7 @@ class Recording:
         try:
             with self._lock:
                 line = self._text.at(self._starts[number], self._ends[number])
-        except (OSError, ValueError, zlib.error):  # closed, or changed under our hands
+        except (OSError, ValueError, KeyError, zlib.error):  # closed, or changed under our hands
             raise RecordingError(f"{self.path}: sample {number + 1} cannot be read any more") from None
         try:
             sample = from_dict(jsonline.loads(line))
@@ -207,6 +240,16 @@ class Recording:
     def number_at(self, time_ns: int) -> int:
         """The number of the last sample not after ``time_ns``; 0 for a time before the first."""
         return max(0, bisect_right(self.times, time_ns) - 1)
+
+    def trailing(self, stream: int) -> list[Event]:
+        """Events of a device after its last sample."""
+        whose = (None, stream) if stream == self.streams[0] else (stream,)
+        return [event for each in whose for event in self._pending.get(each, ())]
+
+    @property
+    def timeline(self) -> Timeline:
+        """When the samples were taken."""
+        return Timeline(self.times, self.elapsed)
 
     # ---- the index
 
@@ -248,7 +291,8 @@ class Recording:
         """Take one line into the index. Only its beginning is looked at where bqltop wrote it."""
         found = _SAMPLE.match(line)
         if found:
-            self._note_sample(int(found[1]), int(found[2]), int(found[3] or 0), b'"events":[{' in line, start, len(line))
+            instant = int(found[2]), int(found[4])
+            self._note_sample(int(found[1]), instant, int(found[3] or 0), b'"events":[{' in line, start, len(line))
             return
         if not line.strip():
             return
@@ -262,34 +306,49 @@ class Recording:
             self._check(plain.get("schema"))
             self.header = self.header or plain
         elif "event" in plain:
-            if len(self.trailing) >= MAX_EVENTS:
+            if sum(map(len, self._pending.values())) >= MAX_EVENTS:
                 raise DecodeError(f"more than {MAX_EVENTS} events between two samples")
-            self.trailing.append(event_from_dict(plain["event"]))
+            stream = plain.get("stream")
+            if stream is not None and type(stream) is not int:
+                raise DecodeError(f"line at byte {start} has no stream")
+            self._pending.setdefault(stream, []).append(event_from_dict(plain["event"]))
         elif "queues" in plain:  # a sample whose names are in another order: somebody edited the file
-            time_ns = plain.get("time_ns")
-            if type(time_ns) is not int or abs(time_ns) >= 1 << 63:
-                raise DecodeError(f"line at byte {start} has no time")
+            instant = plain.get("time_ns"), plain.get("monotonic_ns")
             stream = plain.get("stream", 0)
             if type(stream) is not int:
                 raise DecodeError(f"line at byte {start} has no stream")
-            self._note_sample(plain.get("schema"), time_ns, stream, bool(plain.get("events")), start, len(line))
+            self._note_sample(plain.get("schema"), instant, stream, bool(plain.get("events")), start, len(line))
 
-    def _note_sample(self, schema: object, time_ns: int, stream: int, eventful: bool, start: int, length: int) -> None:
+    def _note_sample(self, schema: object, instant: Instant, stream: int, eventful: bool, start: int, length: int) -> None:
         self._check(schema)
-        if not -(1 << 63) <= time_ns < 1 << 63:
+        if not all(type(time) is int and -MAX_TIME <= time < MAX_TIME for time in instant):
             raise DecodeError(f"line at byte {start} has no time")
+        if stream not in self.streams:
+            if len(self.streams) == MAX_STREAMS:
+                raise DecodeError(f"more than {MAX_STREAMS} devices")
+            insort(self.streams, stream)
         number = len(self.times)
-        self.times.append(max(time_ns, self.times[-1]) if number else time_ns)
+        self._note_time(instant)
         self._starts.append(start)
         self._ends.append(start + length)
         if not number or stream <= self._stream:
             self.moments.append(number)
         self._stream = stream
-        if self.trailing:
-            self._events[number], self.trailing = self.trailing, []
+        events = [event for whose in (None, stream) for event in self._pending.pop(whose, ())]
+        if events:
+            self._events[number] = events
             eventful = True
         if eventful:
             self.marks.append(number)
+
+    def _note_time(self, instant: Instant) -> None:
+        before, self._instant = self._instant, instant
+        if not self.times:
+            self.times.append(instant[0])
+            self.elapsed.append(0)
+            return
+        self.times.append(max(instant[0], self.times[-1]))
+        self.elapsed.append(min(self.elapsed[-1] + passed_ns(before, instant), MAX_TIME - 1))
 
     def _check(self, schema: object) -> None:
         """A newer schema is an error when the file begins with it, and the end of the recording further on."""

@@ -18,13 +18,14 @@ from itertools import pairwise
 from bqltop.model import Event, Sample
 from bqltop.recording.errors import RecordingError
 from bqltop.recording.reader import Recording
+from bqltop.recording.when import Timeline
 
 MIN_SPEED, MAX_SPEED = 0.1, 100.0
 MIN_SPACING_S = 0.05
 """Shortest time between two samples handed out: at 100x most of them are skipped, which costs nothing but detail,
 because counters are cumulative and the events of the skipped ones are kept."""
 MAX_GAP_S = 5.0
-"""Longest recorded gap that is waited through (the host slept, the recorder was stopped)."""
+"""Longest recorded gap that is waited through (the recorder was stopped, a file holds two recordings)."""
 REWIND_S = 1.5
 """While it plays, an event that was shown so short a time ago is not "the event before"."""
 JUMP_EPOCH = 1_000_000
@@ -44,8 +45,9 @@ class Replay:
     def __init__(self, path: str | os.PathLike, *, speed: float | None = 1.0, loop: bool = False, hold: bool = False,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.recording = Recording(path)
-        times, moments = self.recording.times, self.recording.moments
-        self.times = array("q", (times[number] for number in moments))
+        recorded, moments = self.recording.timeline, self.recording.moments
+        self.times = array("q", (recorded.times[number] for number in moments))
+        self.elapsed = array("q", (recorded.elapsed[number] for number in moments))
         self.marks = array("L", sorted({bisect_right(moments, mark) - 1 for mark in self.recording.marks}))
         self.interval = self._recorded_interval()
         self.description = f"replay of {os.fspath(path)}"
@@ -64,7 +66,7 @@ class Replay:
 
     def _recorded_interval(self) -> float:
         """Seconds between two samples as they were recorded: the middle one of the first gaps, in whole hundredths."""
-        first = self.times[:200]
+        first = self.elapsed[:200]
         gaps = sorted(b - a for a, b in pairwise(first))
         return max(0.01, round(gaps[len(gaps) // 2] / 1e9, 2)) if gaps else 0.1
 
@@ -86,6 +88,11 @@ class Replay:
         return self.times[0], self.times[-1]
 
     @property
+    def timeline(self) -> Timeline:
+        """When the moments were."""
+        return Timeline(self.times, self.elapsed)
+
+    @property
     def at_end(self) -> bool:
         return self.position >= len(self.times) - 1
 
@@ -96,7 +103,7 @@ class Replay:
             last, jumps = self.position, self._jumps
         if last <= 0:
             return []
-        first = bisect_left(self.times, self.times[last] - int(seconds * 1e9), 0, last)
+        first = bisect_left(self.elapsed, self.elapsed[last] - int(seconds * 1e9), 0, last)
         stride = max(1, -(-(last - first) // most))
         return [
             self._with_epoch(self.recording.sample(number), jumps)
@@ -154,7 +161,7 @@ class Replay:
     def seek_by(self, seconds: float) -> None:
         """Go forward or back by so many recorded seconds, and by one moment at least."""
         here = max(0, self.position)
-        there = bisect_right(self.times, self.times[here] + int(seconds * 1e9)) - 1
+        there = bisect_right(self.elapsed, self.elapsed[here] + int(seconds * 1e9)) - 1
         self.seek_to(here + (1 if seconds > 0 else -1) if there == here else there)
 
     def seek_to(self, number: int) -> None:
@@ -178,7 +185,7 @@ class Replay:
         marks, here = self.marks, max(0, self.position)
         if not self.paused and not self.at_end:
             played_ns = int(REWIND_S * (self._speed or 1) * 1e9)
-            here = bisect_left(self.times, self.times[here] - played_ns, 0, here)
+            here = bisect_left(self.elapsed, self.elapsed[here] - played_ns, 0, here)
         found = bisect_left(marks, here) - 1
         if found < 0:
             return False
@@ -280,14 +287,14 @@ class Replay:
         spacing = self.interval
         if self._speed is not None:
             spacing = max(spacing, MIN_SPACING_S * self._speed if self._speed > 1 else 0.0)
-        times = self.times
+        elapsed = self.elapsed
         # a little early is on time: samples come a few microseconds before or after their planned instant
-        wanted = times[self.position] + int(spacing * 1e9 * 0.95)
-        return min(max(self.position + 1, bisect_left(times, wanted)), len(times) - 1)
+        wanted = elapsed[self.position] + int(spacing * 1e9 * 0.95)
+        return min(max(self.position + 1, bisect_left(elapsed, wanted)), len(elapsed) - 1)
 
     def _wait_for(self, target: int) -> float:
         """Seconds until that moment is due."""
         if self._speed is None or self._shown_at is None:
             return 0.0
-        gap = min(MAX_GAP_S, (self.times[target] - self.times[self.position]) / 1e9)
+        gap = min(MAX_GAP_S, (self.elapsed[target] - self.elapsed[self.position]) / 1e9)
         return self._shown_at + gap / self._speed - self._clock()

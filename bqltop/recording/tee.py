@@ -34,12 +34,16 @@ class Recorded:
     def interval(self, seconds: float) -> None:
         self.source.interval = seconds
 
-    def event(self, event: Event) -> None:
-        """Record an event that only the caller knows of. Who tells of one setting tells of all: from then on changed
-        settings are not looked for here."""
+    def event(self, event: Event, stream: int = 0) -> None:
+        """Record an event of a device that only the caller knows of. Who tells of one setting tells of all: from then on
+        changed settings are not looked for here."""
         if event.kind == "setting":
             self.settings = False
-        self.recorder.event(event)
+        self._record(event, stream)
+
+    def _record(self, event: Event, stream: int) -> None:
+        """Which device's it is need not be said where there is but one."""
+        self.recorder.event(event, stream if stream or len(self._detectors) > 1 else None)
 
     def every(self, interval_s: float | None = None) -> Iterator[Sample]:
         for sample in self.source.every(interval_s):
@@ -52,8 +56,12 @@ class Recorded:
         detector.settings = self.settings
         for event in detector.feed(sample):
             if event not in sample.events:
-                self.recorder.event(event)
+                self._record(event, sample.stream)
         self.recorder.sample(sample)
-        if self.recorder.stopped and not self._told:
+        self.tell_failure()
+
+    def tell_failure(self) -> None:
+        """Say, once, that the recording has failed; also after its end, which is the last thing that can."""
+        if self.recorder.failure and not self._told:
             self._told = True
-            self._tell(self.recorder.stopped)
+            self._tell(self.recorder.failure)

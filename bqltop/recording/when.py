@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
 _RELATIVE = re.compile(r"([+-])(\d{1,12}(?:\.\d{1,9})?)(ms|s|m|min|h)?", re.ASCII)
@@ -26,6 +29,29 @@ def moment(text: str, span: tuple[int, int], zone: tzinfo | None = None) -> int:
         return int((named if named.tzinfo else named.replace(tzinfo=zone)).timestamp() * 1e6) * 1000
     except (ValueError, OverflowError, OSError):
         raise ValueError(f"{text!r} is no time; try {EXAMPLES}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """When each sample of a recording (or each moment of a replay) was taken: ``times`` by the wall clock in ns, made to
+    never go back, ``elapsed`` in ns since the first, by the clock that nobody sets. Never empty."""
+
+    times: Sequence[int]
+    elapsed: Sequence[int]
+
+    def first_from(self, text: str, zone: tzinfo | None = None) -> int:
+        """The number of the first entry not before the moment that ``text`` names; how many there are where none is. ValueError
+        as ``moment``."""
+        return bisect_left(*self._place(text, zone))
+
+    def last_to(self, text: str, zone: tzinfo | None = None) -> int:
+        """The number of the last entry not after that moment; -1 where none is. ValueError as ``moment``."""
+        return bisect_right(*self._place(text, zone)) - 1
+
+    def _place(self, text: str, zone: tzinfo | None) -> tuple[Sequence[int], int]:
+        """A time of day is the wall clock's; so long from the beginning or the end is by time that passed."""
+        axis = self.elapsed if _RELATIVE.fullmatch(text.strip()) else self.times
+        return axis, moment(text, (axis[0], axis[-1]), zone)
 
 
 def _time_of_day(found: re.Match, start_ns: int, zone: tzinfo | None) -> int:

@@ -33,6 +33,9 @@ LEVEL = 1
 BACKLOG = 600
 """Lines that may wait for a slow disk: a minute at 10 Hz. What comes beyond is counted as lost, never waited for."""
 
+CLOSED = "closed"
+"""``Recorder.stopped`` of one that was ended and is whole."""
+
 PATIENCE_S = 5.0
 """How long ``close`` waits for a hanging disk."""
 
@@ -85,6 +88,11 @@ class LineFile:
                 self._write(self._packer.flush(zlib.Z_FINISH))
         finally:
             self._file.close()
+
+    def abandon(self) -> None:
+        """Let go of it as it is: after a write that failed, nothing may follow, or the whole would not unpack."""
+        self._packer = None
+        self._file.close()
 
 
 class Writer:
@@ -142,13 +150,18 @@ class Writer:
     def close(self) -> None:
         self._file.close()
 
+    def abandon(self) -> None:
+        """Close it after an error."""
+        self._file.abandon()
+
 
 class Recorder:
     """Takes samples and events and writes them from a thread of its own: a slow or full disk never holds up the
     monitor.
 
-    ``stopped`` is None while it records, else one line that says why it stopped. ``lost`` counts samples and events
-    that a slow disk left no room for. ``about`` goes to the file's header (kernel release, load, ...).
+    ``stopped`` is None while it records, else one line that says why it stopped; ``failure`` is the same where that was not
+    its regular end. ``lost`` counts samples and events that a slow disk left no room for. ``about`` goes to the file's
+    header (kernel release, load, ...).
     Raises RecordingError where the file cannot be begun.
     """
 
@@ -164,7 +177,7 @@ class Recorder:
         self.stopped: str | None = None
         self.lost = 0
         self.samples = 0
-        self._waiting: queue.Queue[Sample | Event | None] = queue.Queue(BACKLOG)
+        self._waiting: queue.Queue[Sample | tuple[Event, int | None] | None] = queue.Queue(BACKLOG)
         self._thread = threading.Thread(target=self._work, name="bqltop recorder", daemon=True)
         self._thread.start()
 
@@ -172,11 +185,11 @@ class Recorder:
         """Record a sample. Returns at once, whatever the disk does."""
         self._put(sample)
 
-    def event(self, event: Event) -> None:
-        """Record an event that is not already among a sample's own."""
-        self._put(event)
+    def event(self, event: Event, stream: int | None = None) -> None:
+        """Record an event that is not already among a sample's own. ``stream``: whose, where several devices are recorded."""
+        self._put((event, stream))
 
-    def _put(self, item: Sample | Event) -> None:
+    def _put(self, item: Sample | tuple[Event, int | None]) -> None:
         if self.stopped is not None:
             return
         try:
@@ -196,7 +209,14 @@ class Recorder:
             with contextlib.suppress(queue.Full):
                 self._waiting.put(None, timeout=PATIENCE_S)
             self._thread.join(PATIENCE_S)
-        self.stopped = self.stopped or "closed"
+        if self._thread.is_alive() and self.stopped is None:
+            self.stopped = f"recording to {self.path} stopped: the disk hangs, and the last samples may not be on it"
+        self.stopped = self.stopped or CLOSED
+
+    @property
+    def failure(self) -> str | None:
+        """Why it stopped before its time."""
+        return None if self.stopped == CLOSED else self.stopped
 
     def __enter__(self) -> Recorder:
         return self
@@ -215,7 +235,7 @@ class Recorder:
         except Exception as error:  # whatever it is: the monitor goes on and the user is told
             self.stopped = f"recording to {self.path} stopped: {getattr(error, 'strerror', None) or error}"
             with contextlib.suppress(OSError):
-                self._writer.close()
+                self._writer.abandon()
             self._drain()
 
     def _lines(self) -> Iterator[str | None]:
@@ -231,8 +251,9 @@ class Recorder:
             if item is None:
                 return
             quiet = False
-            if isinstance(item, Event):
-                yield jsonline.dumps({"event": record_to_dict(item)})
+            if isinstance(item, tuple):
+                event, stream = item
+                yield jsonline.dumps({"event": record_to_dict(event)} | ({} if stream is None else {"stream": stream}))
             else:
                 self.samples += 1
                 yield jsonline.dumps(to_dict(item, with_window=False))

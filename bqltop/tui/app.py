@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
 from bqltop.eventlog import Detector, finder
-from bqltop.model import Event, Sample
+from bqltop.model import Sample
 from bqltop.recording.replay import Replay
 from bqltop.tui.comparing import Comparing
 from bqltop.tui.diagnosis import Diagnosis
@@ -83,10 +84,9 @@ class BqltopApp(App[int]):
         self._draw_after = 0.0
         self._due: Timer | None = None
         self.tape = Tape(source, self.say) if isinstance(source, Replay) else None
-        settings = tuner is None  # with one, it tells of every changed setting, and sooner
-        self._make_feed = lambda: Feed(source.description, read_only, tell=self.record_event,
-                                       finder=finder(source.header) if self.tape else Detector(settings=settings))
-        self.record = RecordKey(source, settings=settings)
+        self._read_only = read_only
+        self._settings = tuner is None  # with one, it tells of every changed setting, and sooner
+        self.record = RecordKey(source, settings=self._settings)
         self.feeds: dict[int, Feed] = {}
         self.stream = 0
         self.live = LiveScreen()
@@ -132,11 +132,15 @@ class BqltopApp(App[int]):
     @property
     def feed(self) -> Feed:
         """The device on the screen; an empty one where there is none yet."""
-        return self.feeds.get(self.stream) or self._make_feed()
+        return self.feeds.get(self.stream) or self._make_feed(self.stream)
+
+    def _make_feed(self, stream: int) -> Feed:
+        found = finder(self.source.header) if self.tape else Detector(settings=self._settings)
+        return Feed(self.source.description, self._read_only, tell=partial(self.record.event, stream=stream), finder=found)
 
     def _feed_of(self, stream: int) -> Feed:
         if stream not in self.feeds:
-            self.feeds[stream] = self._make_feed()
+            self.feeds[stream] = self._make_feed(stream)
             self.live.view = replace(self.live.view, device=self._place())
         return self.feeds[stream]
 
@@ -177,10 +181,6 @@ class BqltopApp(App[int]):
         """One line for some seconds, in place of the key hints; None says nothing."""
         if text:
             self.live.say(text)
-
-    def record_event(self, event: Event) -> None:
-        """For the recording: an event that is not in the samples."""
-        self.record.event(event)
 
     def show_stream(self, stream: int) -> None:
         """Bring a device that is being watched to the screen."""

@@ -49,11 +49,11 @@ class RecordKey:
             self._running = None
         return stopped
 
-    def event(self, event: Event) -> None:
-        """Record an event that is not in the samples (a setting that was changed), also where --record does it."""
+    def event(self, event: Event, stream: int) -> None:
+        """Record a device's event that is not in the samples (a setting that was changed), also where --record does it."""
         for recording in (self._running, self._source if isinstance(self._source, Recorded) else None):
             if recording is not None:
-                recording.event(event)
+                recording.event(event, stream)
 
     def end(self) -> str | None:
         """Finish the file; one line about it, None where nothing was being recorded."""
@@ -62,6 +62,8 @@ class RecordKey:
             return None
         recorder = running.recorder
         recorder.close()
+        if recorder.failure:
+            return recorder.failure
         lost = f", {recorder.lost} lost to a slow disk" if recorder.lost else ""
         return f"{recorder.samples} samples in {recorder.path}{lost}"
 

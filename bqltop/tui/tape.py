@@ -63,10 +63,10 @@ class Tape:
     @property
     def badges(self) -> tuple[str, ...]:
         """For the header: where we are, how fast."""
-        start, end = self.replay.span
-        here = self.replay.times[max(0, self.replay.position)]
+        elapsed = self.replay.elapsed
+        here = elapsed[max(0, self.replay.position)]
         speed = "" if self.replay.speed in (None, 1.0) else f" {self.replay.speed:g}x"
-        place = f"{BADGE}{speed} {_clock(here - start)}/{_clock(end - start)}"
+        place = f"{BADGE}{speed} {_clock(here)}/{_clock(elapsed[-1])}"
         state = "END" if self.replay.at_end else "PAUSED" if self.replay.paused else ""
         return (place, state) if state else (place,)
 

@@ -7,17 +7,21 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import zlib
+from argparse import Namespace
 from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_up import START_NS, sample, samples, with_event
+from made_up import START_NS, Source, sample, samples, with_event
 
 from bqltop.model import SCHEMA, Event
 from bqltop.recording import Recorder, Recording, RecordingError, jsonline, reader, writer
 from bqltop.recording.codec import to_dict
+from bqltop.recording.options import recorded
+from bqltop.tui.record import RecordKey
 
 
 def record(path, items, **options):
@@ -57,7 +61,48 @@ def test_events_come_with_the_sample_they_were_recorded_before(tmp_path):
     with Recording(path) as recording:
         assert list(recording.marks) == [1, 2]
         assert recording.sample(2).events == (change,)
-        assert recording.trailing == [last]
+        assert recording.trailing(0) == [last]
+
+
+def test_events_of_several_devices_each_find_their_own(tmp_path):
+    change = Event(START_NS + 150_000_000, "setting", "limit_min 0 -> 8", 0)
+    with Recorder(tmp_path / "x") as recorder:
+        for tick in range(3):
+            for stream in (0, 1):
+                if (tick, stream) == (1, 1):
+                    recorder.event(change, 0)
+                recorder.sample(sample(tick, stream=stream))
+        recorder.event(replace(change, text="the last word"), 1)
+    with Recording(tmp_path / "x") as recording:
+        assert recording.streams == [0, 1]
+        assert [(s.stream, s.monotonic_ns) for s in recording.samples() if s.events == (change,)] == [(0, sample(2).monotonic_ns)]
+        assert recording.trailing(0) == []
+        assert [event.text for event in recording.trailing(1)] == ["the last word"]
+
+
+def test_more_devices_than_anybody_watches_are_an_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(reader, "MAX_STREAMS", 5)
+    path = record(tmp_path / "x", [sample(0, stream=stream) for stream in range(9)])
+    with Recording(path) as recording:
+        assert len(recording) == 5
+        assert recording.notice == "damaged: more than 5 devices"
+
+
+def test_a_clock_that_was_set_back_is_not_time_that_passed(tmp_path):
+    hour = 3600 * 10**9
+    items = [replace(s, time_ns=s.time_ns - (hour if tick >= 20 else 0)) for tick, s in enumerate(samples(50))]
+    with Recording(record(tmp_path / "x", items)) as recording:
+        assert list(recording.elapsed) == [tick * 10**8 for tick in range(50)]
+        assert list(recording.times) == sorted(recording.times)
+        timeline = recording.timeline
+        assert (timeline.first_from("+3s"), timeline.last_to("-1s")) == (30, 39)
+
+
+def test_another_boot_of_the_host_begins_anew_by_the_wall_clock(tmp_path):
+    items = samples(4)
+    items = [*items[:2], *(replace(s, monotonic_ns=s.monotonic_ns - items[2].monotonic_ns) for s in items[2:])]
+    with Recording(record(tmp_path / "x", items)) as recording:
+        assert list(recording.elapsed) == [0, 10**8, 2 * 10**8, 3 * 10**8]
 
 
 def test_by_time(tmp_path):
@@ -198,12 +243,30 @@ def test_random_access_in_a_long_file(tmp_path, monkeypatch):
     monkeypatch.setattr(reader, "BLOCK", 1 << 12)
     monkeypatch.setattr(reader, "CHUNK", 1 << 11)
     monkeypatch.setattr(reader, "CHECKPOINTS", 10)
+    monkeypatch.setattr(reader, "SEGMENT", 3000)
+    monkeypatch.setattr(reader, "CACHED_SEGMENTS", 3)
     items = samples(120)
     for name in ("x.gz", "x.jsonl"):
         with Recording(record(tmp_path / name, items)) as recording:
             for number in (119, 0, 60, 61, 1, 118, 77, 30):
                 assert recording.sample(number) == items[number]
+                assert sum(map(len, recording._text._segments.values())) <= 9000, "however long the file is"
             assert list(recording.samples()) == items
+            assert [recording.sample(number) for number in range(119, -1, -1)] == items[::-1]
+
+
+def test_all_samples_before_the_damage_are_there(tmp_path):
+    """Damage in a piece of the file takes nothing from before it."""
+    noisy = [replace(sample(tick), events=(Event(0, "noise", os.urandom(900).hex()),)) for tick in range(40)]
+    path = record(tmp_path / "x.gz", noisy)
+    data = bytearray(path.read_bytes())
+    half = len(data) // 2
+    data[half : half + 200] = bytes(200)
+    path.write_bytes(data)
+    with Recording(path) as recording:
+        assert recording.notice.startswith("damaged")
+        # from about the 20th on a line may have been unpacked into something else before the damage was noticed
+        assert [recording.sample(number) for number in range(18)] == noisy[:18]
 
 
 # ---- writing
@@ -252,7 +315,7 @@ def test_rotated_names(tmp_path, name, first):
 
 class FullDisk(writer.LineFile):
     def _write(self, data):
-        if self.size > 2000:
+        if self.size + len(data) > 3000:
             raise OSError(28, "No space left on device")
         super()._write(data)
 
@@ -270,6 +333,31 @@ def test_a_full_disk_stops_the_recording_and_nothing_else(tmp_path, monkeypatch)
     recorder.close()
     with Recording(tmp_path / "x.gz") as recording:
         assert list(recording.samples()) == noisy[: len(recording)]
+
+
+def test_a_disk_that_is_full_only_at_the_end_is_told_too(tmp_path, monkeypatch, capsys):
+    """What was waiting in the packer is written by the end, which is then the first to fail."""
+    monkeypatch.setattr(writer, "LineFile", FullDisk)
+    noisy = [replace(sample(tick), events=(Event(0, "noise", os.urandom(900).hex()),)) for tick in range(8)]
+    with recorded(Source(noisy), Namespace(record=str(tmp_path / "x.gz"), record_size=None, record_age=None)) as source:
+        assert list(source.every(0.1)) == noisy
+        key = RecordKey(Source([]), tmp_path)
+        key.toggle("veth0")
+        for one in noisy:
+            key.take(one)
+        assert key.end().endswith("stopped: No space left on device")
+    assert capsys.readouterr().err == f"bqltop: recording to {tmp_path / 'x.gz'} stopped: No space left on device\n"
+
+
+def test_a_disk_that_hangs_at_the_end_is_not_called_a_recording(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "PATIENCE_S", 0.1)
+    recorder, hung = Recorder(tmp_path / "x"), threading.Event()
+    monkeypatch.setattr(recorder._writer, "write", lambda line: hung.wait(20))
+    recorder.sample(sample(0))
+    recorder.close()
+    assert "the disk hangs" in recorder.failure
+    hung.set()
+    recorder._thread.join(5)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")

@@ -157,6 +157,25 @@ def test_to_the_event_before_while_it_plays_on(playing):
     assert ticks(playing.seen)[-1] < 40
 
 
+def test_a_clock_that_was_set_back_changes_neither_pace_nor_jumps(tmp_path):
+    path = tmp_path / "back.jsonl.gz"
+    with Recorder(path) as recorder:
+        for tick in range(50):
+            recorder.sample(replace(sample(tick), time_ns=sample(tick).time_ns - (3600 * 10**9 if tick >= 20 else 0)))
+    replay = Replay(path, hold=True)
+    assert replay.interval == 0.1
+    replay.pause()
+    player = Player(replay)
+    player.wait_for(0)
+    replay.seek_by(2.5)
+    player.wait_for(25 - 36_000)
+    assert ticks(replay.preceding(1.0)) == [*range(15, 20), *range(20 - 36_000, 25 - 36_000)]
+    replay.seek_by(-1)
+    player.wait_for(15)
+    assert replay._wait_for(25) == pytest.approx(1.0, abs=0.2)
+    replay.close()
+
+
 def test_a_jump_is_of_one_moment_at_least(tmp_path):
     path = tmp_path / "sparse.jsonl.gz"
     with Recorder(path) as recorder:
