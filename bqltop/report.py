@@ -257,12 +257,17 @@ def _queues(span: Span) -> str:
 def _verdicts(spans: Sequence[Span]) -> str:
     lines = ["## What it says\n"]
     for number, span in enumerate(spans, 1):
-        found = judge(span.window, span.last)
-        for verdict in found[:3]:
-            head = f"- span {number}: " if len(spans) > 1 else "- "
-            lines.append(textwrap.fill(fmt.printable(f"{verdict.sentence} {verdict.detail}".strip()), WIDTH,
-                                       initial_indent=head, subsequent_indent="  "))
+        head = f"- span {number}: " if len(spans) > 1 else "- "
+        lines += [textwrap.fill(fmt.printable(text), WIDTH, initial_indent=head, subsequent_indent="  ") for text in _says(span)]
     return "\n".join(lines) + "\n"
+
+
+def _says(span: Span) -> list[str]:
+    """The gravest verdicts on a whole span."""
+    if span.window is None and span.last.present:
+        return ["Too short to say anything."]
+    found = judge(span.window, span.last, rings=span.rings)[:3]
+    return [f"{verdict.sentence} {verdict.detail}".strip() for verdict in found]
 
 
 def _distribution(spans: Sequence[Span]) -> str:

@@ -55,6 +55,47 @@ def test_changes_close_together_are_one_cut():
     assert "and 6 more changes" in report(items)
 
 
+def test_a_change_soon_after_the_beginning_leaves_out_what_was_before():
+    items = tuned()[90:]  # a second at limit 128
+    spans = list(cut(items))
+    assert len(spans) == 1
+    assert set(spans[0].values("limit")) == {8.0}
+    assert spans[0].rings == {0: 8.0}
+    assert spans[0].seconds == pytest.approx(9.0, abs=0.11)
+    assert [event.text for event in spans[0].cause] == ["you: limit_min 0 -> 8"]
+
+
+def test_a_clock_that_was_set_and_another_boot_do_not_merge_spans():
+    items = tuned()
+    items = [replace(item, time_ns=item.time_ns - (3600 * 10**9 if n > 50 else 0)) for n, item in enumerate(items)]
+    assert [span.samples for span in cut(items)] == [100, 100]
+    reboot = [replace(item, monotonic_ns=item.monotonic_ns - tuned()[80].monotonic_ns + 1) if n >= 80 else item
+              for n, item in enumerate(tuned())]  # fmt: skip
+    assert [span.samples for span in cut(reboot)] == [100, 100]
+
+
+def test_what_it_says_is_of_the_whole_span_not_of_its_last_moment():
+    """The ring and the qdisc were full all along, and empty when the recording was ended."""
+    def one(tick):
+        last = tick == 59
+        full = queue(0, tick, ring_used=0 if last else 250, limit=None, inflight=None, unit=None)
+        made = sample(tick, queues=(full,))
+        return replace(made, qdiscs=tuple(replace(qdisc, backlog_packets=0 if last else 600) for qdisc in made.qdiscs))
+
+    (span,) = cut([one(tick) for tick in range(60)])
+    assert 240 < span.rings[0] < 250
+    assert {qdisc.backlog_packets for qdisc in span.window.qdiscs} == {590}
+    said = report(one(tick) for tick in range(60)).partition("## What it says")[2]
+    assert "its ring is full (246 of" in said
+
+
+def test_a_last_span_that_is_too_short_says_so():
+    items = tuned()[:101]
+    text = report(items)
+    assert "- span 2: Too short to say anything.\n" in text
+    assert "Attached to" not in text
+
+
 def test_counters_that_begin_anew_spoil_nothing():
     items = [*samples(30), sample(30, present=False), *(replace(sample(t), epoch=1, time_ns=sample(t).time_ns + 4 * 10**9,
              monotonic_ns=sample(t).monotonic_ns + 4 * 10**9) for t in range(30))]  # fmt: skip
