@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from bqltop.model import Event, Sample
+from bqltop.tui.draw.head import device_title
 from bqltop.tui.screens.leave import LeaveScreen
 from bqltop.tui.tuning import Tuning
 from bqltop.tui.widgets.tune_panel import TunePanel
@@ -121,20 +122,29 @@ class TunerSide:
 
     def ask(self, leave: Callable[[], object]) -> None:
         """Leave at once, or after the question what shall become of the changes in force."""
-        in_force = [change for tuning in self._tunings.values() for change in tuning.in_force]
+        in_force = [self._named(stream, change.sentence)
+                    for stream, tuning in self._tunings.items() for change in tuning.in_force]  # fmt: skip
         if not in_force or self.policy:
             leave()
             return
+        if any(isinstance(screen, LeaveScreen) for screen in self._app.screen_stack):
+            return  # it is being asked already
 
         def answered(answer: str | None) -> None:
             if answer:
                 self.policy = answer
                 leave()
 
-        self._app.push_screen(LeaveScreen([change.sentence for change in reversed(in_force)]), answered)
+        self._app.push_screen(LeaveScreen(in_force[::-1]), answered)
+
+    def _named(self, stream: int, sentence: str) -> str:
+        """Of several devices, which one it is about."""
+        feeds = self._app.feeds
+        sample = feeds[stream].sample if len(feeds) > 1 and stream in feeds else None
+        return f"{device_title(sample.device)}: {sentence}" if sample else sentence
 
     def end(self) -> list[str]:
         """Follow the policy, after the screen is gone; what could not be taken back, as sentences."""
         self._thread.shutdown(wait=True, cancel_futures=True)
-        backs = [back for tuning in self._tunings.values() for back in tuning.leave(self.policy)]
-        return [back.sentence for back in backs if back.refused]
+        backs = [(stream, back) for stream, tuning in self._tunings.items() for back in tuning.leave(self.policy)]
+        return [self._named(stream, back.sentence) for stream, back in backs if back.refused]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from fake_source import FakeSource
 from fed import FedApp
+from test_live import text_of
 
 from bqltop.advice import Advice
 from bqltop.compare import Comparison
@@ -218,3 +219,31 @@ async def test_the_sweep_says_why_it_cannot_begin():
         assert "KNOB=VALUE" in app.sweeping.state.fault
         await pilot.press("escape")
         assert app.screen is app.live
+
+
+@pytest.mark.parametrize("key", ["q", "tab", "x", "space", "enter", "escape", "f5"])
+async def test_any_key_stops_a_sweep_but_those_that_turn_the_page(key):
+    app = FedApp(FakeSource("veth"))
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.play(5)
+        await pilot.press("S")
+        app.sweeping.state = State(parse("limit_min=0,8"), running=True)
+        app.screen.redraw()
+        await pilot.pause()
+        assert "any other key stop" in text_of(app)
+        await pilot.press("pagedown", "pageup", "down", "up")
+        assert app.sweeping._stop is None
+        await pilot.press(key)
+        assert app.sweeping._stop == "a key was pressed"
+        assert isinstance(app.screen, SweepScreen)
+        app.sweeping.state = State()
+
+
+async def test_keys_that_do_nothing_are_not_offered():
+    app = FedApp(FakeSource("veth"))
+    async with app.run_test(size=(100, 30)) as pilot:
+        app.play(20)
+        await pilot.press("a")
+        assert "put on trial" not in text_of(app).splitlines()[-1], "nothing can be tuned in a test without a tuner"
+        await pilot.press("escape", "S")
+        assert "Tab" not in text_of(app).splitlines()[-1], "nothing is recommended yet"

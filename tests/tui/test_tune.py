@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -271,6 +272,21 @@ async def test_leaving_with_changes_asks_keep_or_revert(opened):
         assert app.screen is app.live
         await press(app, pilot, "q", "r")
     assert app.kernel.values["limit_min", 0] == 0
+
+
+async def test_the_question_is_asked_once_and_of_several_devices_names_which(opened):
+    async with opened() as (app, pilot):
+        await press(app, pilot, "8", "enter", "escape")
+        app.take(replace(app.feed.sample, stream=1))
+        await press(app, pilot, "q", "ctrl+c", "ctrl+c")
+        assert isinstance(app.screen, LeaveScreen)
+        (sentence,) = app.screen._sentences
+        assert sentence.startswith("veth0")
+        assert ": limit_min" in sentence
+        await press(app, pilot, "escape")
+        assert app.screen is app.live
+        await press(app, pilot, "q", "k")
+    assert app.return_value == 0
 
 
 @pytest.mark.parametrize(("policy", "value", "state"), [("keep", 8, "kept"), ("revert", 0, "undone")])

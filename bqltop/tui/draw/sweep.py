@@ -17,7 +17,7 @@ from bqltop.tui.sweeping import State
 TITLE, VALUE, GAP = 24, 11, 2
 HOW = (
     "Type what to try, and Enter: every combination is set for some seconds, in random order, and what is set now "
-    "as well. Everything is put back at the end, and when any key is pressed.",
+    "as well. Everything is put back at the end, and when a key is pressed.",
     "tx-usecs=0,50,100 limit_min=0,8    knobs and their values (t shows which there are)",
     "runs=3 seconds=3    trials of each setting, and their length",
     "probe=peer    also ping a veth's other end, or an address",

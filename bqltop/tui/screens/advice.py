@@ -18,7 +18,7 @@ from bqltop.tui.widgets.tune_panel import TunePanel
 class AdviceScreen(PageScreen):
     """The page does not change while it is read: what a digit means must stay what it was."""
 
-    HINTS = (("Esc", "back"), ("1 2 ..", "put on trial"), ("↑ ↓", "scroll"))
+    TRY = ("1 2 ..", "put on trial")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "dismiss", "back", priority=True),
         *(Binding(str(number), f"try_out({number})", f"try {number}") for number in range(1, draw.MOST + 1)),
@@ -36,6 +36,11 @@ class AdviceScreen(PageScreen):
         if tuning.tuner is None:
             return tuning.state.unavailable or "the settings are being read"
         return "bqltop runs with --read-only" if tuning.tuner.read_only else None
+
+    @property
+    def hints(self) -> tuple[tuple[str, str], ...]:
+        possible = not self._why_not and any(one.applicable for one in self._advice)
+        return (self.HINTS[0], self.TRY, *self.HINTS[1:]) if possible else self.HINTS
 
     def lines(self, width: int) -> list[Strip]:
         return draw.page(self._verdicts, self._advice, self._why_not, width)

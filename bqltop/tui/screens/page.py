@@ -49,7 +49,7 @@ class PageKeys(Widget):
     ALLOW_SELECT = False
 
     def render_line(self, y: int) -> Strip:
-        return head.keys(self.screen.HINTS, self.size.width)
+        return head.keys(self.screen.hints, self.size.width)
 
     def on_resize(self, event: events.Resize) -> None:
         self.refresh()
@@ -69,6 +69,11 @@ class PageScreen(ModalScreen):
         Binding("pageup", "page(-1)", "page up"),
     ]
 
+    @property
+    def hints(self) -> tuple[tuple[str, str], ...]:
+        """The keys that do something now."""
+        return self.HINTS
+
     def lines(self, width: int) -> list[Strip]:
         """The whole page, ``width`` cells wide."""
         raise NotImplementedError
@@ -87,6 +92,8 @@ class PageScreen(ModalScreen):
     def redraw(self) -> None:
         for text in self.query(PageText):
             text.draw_lines()
+        for keys in self.query(PageKeys):
+            keys.refresh()
 
     def action_scroll(self, lines: int) -> None:
         for text in self.query(PageText):  # none: a key came before the page, or after its end

@@ -16,12 +16,15 @@ from bqltop.tui.screens.page import PageScreen
 from bqltop.tui.sweeping import Sweeping
 
 
+TURNING = ("pageup", "pagedown", "up", "down")
+
+
 class SweepScreen(PageScreen):
-    HINTS = (("Enter", "begin"), ("Esc", "stop, back"), ("Tab", "put the recommended one on trial"), ("PgUp PgDn", "page"))
+    PAGE = ("PgUp PgDn", "page")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "stop, back", priority=True),
         Binding("tab", "try_out", "try the recommended one", priority=True),
-        Binding("q", "noop", show=False),
+        Binding("q", "letter", show=False),
     ]
 
     def __init__(self, sweeping: Sweeping) -> None:
@@ -38,6 +41,13 @@ class SweepScreen(PageScreen):
         super().on_mount()
         self.query_one(Input).focus()
 
+    @property
+    def hints(self) -> tuple[tuple[str, str], ...]:
+        if self._sweeping.state.running:
+            return ("any other key", "stop"), self.PAGE
+        trial = (("Tab", "put the recommended one on trial"),) if self._recommended else ()
+        return ("Enter", "begin"), ("Esc", "back"), *trial, self.PAGE
+
     def lines(self, width: int) -> list[Strip]:
         return draw.page(self._sweeping.state, width)
 
@@ -47,7 +57,7 @@ class SweepScreen(PageScreen):
             self.redraw()
 
     def redraw(self) -> None:
-        """While it runs, keys are not for the field: any of them stops it."""
+        """While it runs, keys are not for the field: any of them stops it, but those that turn the page."""
         super().redraw()
         field = self.query_one(Input)
         if field.disabled != self._sweeping.state.running:
@@ -55,7 +65,7 @@ class SweepScreen(PageScreen):
             self.set_focus(None if field.disabled else field)
 
     def on_key(self, event: events.Key) -> None:
-        if self._sweeping.state.running:
+        if self._sweeping.state.running and event.key not in TURNING:
             self._sweeping.stop()
             event.stop()
 
@@ -65,12 +75,20 @@ class SweepScreen(PageScreen):
         else:
             self.dismiss()
 
+    @property
+    def _recommended(self) -> dict[str, str] | None:
+        state = self._sweeping.state
+        return dict(state.result.recommendation.setting or ()) if state.result and not state.running else None
+
     def action_try_out(self) -> None:
-        state, app = self._sweeping.state, self.app
-        chosen = state.result.recommendation.setting if state.result and not state.running else None
-        if chosen:
-            app.tuner.run(partial(app.tuner.tuning.try_out, dict(chosen), None))
+        chosen, tuner = self._recommended, self.app.tuner
+        if self._sweeping.state.running:
+            self._sweeping.stop()
+        elif chosen:
+            tuner.run(partial(tuner.tuning.try_out, chosen, None))
             self.dismiss()
 
-    def action_noop(self) -> None:
-        """q is a letter here."""
+    def action_letter(self) -> None:
+        """q is a letter here, and while it runs a key like any other."""
+        if self._sweeping.state.running:
+            self._sweeping.stop()
