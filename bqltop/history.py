@@ -190,6 +190,13 @@ class History:
             self._forget(max(1, len(sample.queues)))
         block.add(sample, self._charted.columns(sample))
 
+    def precede(self, older: History) -> None:
+        """Put what another one holds, all of it from before, before what this one holds."""
+        if not self._blocks:
+            self._blocks, self._newest = older._blocks, older._newest
+        elif not self._thin and older.span and older.span[1] < self.span[0]:
+            self._blocks.extendleft(reversed(older._blocks))
+
     def _forget(self, queues: int) -> None:
         full = self._full_samples or most_samples(queues)
         # one block more than asked for: the newest is empty yet

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from bqltop import format as fmt
 from bqltop import histogram
+from bqltop.clock import passed_ns
 from bqltop.eventlog import finder
 from bqltop.model import Event, Sample, Unit
 from bqltop.spans import CUTTING, SETTLE_S, Span, cut, rank
@@ -24,6 +25,15 @@ MOST_BARS = 8
 SPANS_A_TABLE = 4
 MOST_QUEUES = 8
 BAR = 30
+SETTLED_NS = 60 * 10**9
+"""An event may be told so long after it happened: of what was found at attaching."""
+
+class NoSamples(ValueError):
+    """Nothing to report of."""
+
+    def __str__(self) -> str:
+        return "no samples in this span of time"
+
 
 Row = tuple[str, Callable[[Span], str | None]]
 
@@ -31,16 +41,16 @@ Row = tuple[str, Callable[[Span], str | None]]
 def report(samples: Iterable[Sample], header: dict | None = None, notice: str | None = None,
            trailing: Iterable[Event] = ()) -> str:
     """The report of one device's samples, in order of time. ``header`` is the recording's, ``notice`` what is wrong
-    with it, ``trailing`` events after the last sample. ValueError where there are no samples."""
+    with it, ``trailing`` events after the last sample. NoSamples where there are none."""
     log = _Log(header or {})
     spans = list(cut(log.passing(samples)))
     if not spans:
-        raise ValueError("no samples in this span of time")
-    log.events.extend(trailing)
+        raise NoSamples
+    log.trailing(trailing)
     parts = [
         _title(spans),
-        _setup(spans, header or {}, notice),
-        _changes(log.events, spans),
+        _setup(spans, log.lasted_ns / 1e9, header or {}, notice),
+        _changes(log.told),
         _figures(spans),
         _queues(spans[-1]),
         _verdicts(spans),
@@ -50,18 +60,30 @@ def report(samples: Iterable[Sample], header: dict | None = None, notice: str | 
 
 
 class _Log:
-    """Collects the events that samples carry or that are found in them, each once."""
+    """Collects the events that samples carry or that are found in them, each once, with ns since the first sample: by the
+    clock that nobody sets, as far as an event's place between two samples is known."""
 
     def __init__(self, header: dict) -> None:
-        self.events: list[Event] = []
+        self.told: list[tuple[int, Event]] = []
+        self.lasted_ns = 0
         self._finder = finder(header)
+        self._last: Sample | None = None
 
     def passing(self, samples: Iterable[Sample]) -> Iterable[Sample]:
         for sample in samples:
+            before, self._last = self._last, sample
+            earliest = self.lasted_ns if before else -SETTLED_NS
+            if before:
+                self.lasted_ns += passed_ns((before.time_ns, before.monotonic_ns), (sample.time_ns, sample.monotonic_ns))
             for event in self._finder.feed(sample):
-                if event not in self.events[-50:]:
-                    self.events.append(event)
+                if all(event != other for _, other in self.told[-50:]):
+                    ago = sample.time_ns - event.time_ns
+                    self.told.append((min(self.lasted_ns, max(earliest, self.lasted_ns - ago)), event))
             yield sample
+
+    def trailing(self, events: Iterable[Event]) -> None:
+        """What happened after the last sample."""
+        self.told += ((self.lasted_ns + max(0, event.time_ns - self._last.time_ns), event) for event in events)
 
 
 # ---- the parts
@@ -72,10 +94,9 @@ def _title(spans: Sequence[Span]) -> str:
     return f"# bqltop report: {fmt.printable(device.name)}\n"
 
 
-def _setup(spans: Sequence[Span], header: dict, notice: str | None) -> str:
+def _setup(spans: Sequence[Span], length: float, header: dict, notice: str | None) -> str:
     first, last = spans[0].first, spans[-1].last
     device, count = last.device, sum(span.samples for span in spans)
-    length = (last.time_ns - first.time_ns) / 1e9
     rows = [
         ("recorded", f"{fmt.timestamp(first.time_ns)}, {fmt.seconds(length)}, {count} samples"
                      + (f" ({count / length:.3g}/s)" if length > 0 else "")),
@@ -148,19 +169,18 @@ def _about(header: dict) -> list[tuple[str, object]]:
     return found + ([("bqltop", str(version)[:40])] if version else [])
 
 
-def _changes(events: Sequence[Event], spans: Sequence[Span]) -> str:
+def _changes(told: Sequence[tuple[int, Event]]) -> str:
     """What happened, settings first where there is too much to tell."""
-    if not events:
+    if not told:
         return "## What happened\n\nNothing: no change of the set-up, no long stop, no watchdog, no burst of drops.\n"
-    start = spans[0].first.time_ns
-    chosen = sorted(events, key=lambda event: (event.kind not in CUTTING, event.time_ns))[:MOST_EVENTS]
-    chosen.sort(key=lambda event: event.time_ns)
+    chosen = sorted(told, key=lambda one: (one[1].kind not in CUTTING, one[0]))[:MOST_EVENTS]
+    chosen.sort(key=lambda one: one[0])
     rows = [
-        (f"{(event.time_ns - start) / 1e9:+.1f} s", fmt.clock(event.time_ns), "" if event.queue is None else f"{event.queue}",
+        (f"{after / 1e9:+.1f} s", fmt.clock(event.time_ns), "" if event.queue is None else f"{event.queue}",
          event.kind, event.text)
-        for event in chosen
+        for after, event in chosen
     ]
-    more = len(events) - len(chosen)
+    more = len(told) - len(chosen)
     note = f"\n({more} more events are in the recording.)\n" if more else ""
     return "## What happened\n\n" + table(("after", "at", "q", "kind", "what"), rows, left=(3, 4)) + note
 

@@ -4,13 +4,14 @@ for a mail."""
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 
 from bqltop.fault import Fault
 from bqltop.output import put, quiet_exit
 from bqltop.recording import Recording, RecordingError
 from bqltop.recording.when import EXAMPLES
-from bqltop.report import report
+from bqltop.report import NoSamples, report
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,10 +43,13 @@ def _of(recording: Recording, arguments: argparse.Namespace) -> str:
     texts = []
     for stream in recording.streams:
         reading = _Reading(recording, range(first, last + 1), stream)
-        texts.append(report(reading, recording.header, recording.notice,
-                            recording.trailing(stream) if to_the_end else ()))
+        with contextlib.suppress(NoSamples):  # another device may have some
+            texts.append(report(reading, recording.header, recording.notice,
+                                recording.trailing(stream) if to_the_end else ()))
         if reading.error:
             texts.append(f"({reading.error}; the report ends there.)\n")
+    if not texts:
+        raise NoSamples
     return "\n".join(texts)
 
 

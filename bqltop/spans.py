@@ -51,8 +51,8 @@ class Span:
     """Samples between two changes. ``cause`` are the events that began it, ``seconds`` how much of it the figures cover
     (without SETTLE_S at its beginning, without times that cannot be compared). ``figures`` holds every sample's value of the
     charted figures, all queues combined; ``cells`` the distributions of the span, all queues added up;
-    ``ring`` counts samples by ring occupancy, ``rings`` has its mean by queue; ``window`` goes from its first to its last
-    comparable sample, and the backlogs in it are means."""
+    ``ring`` counts samples by ring occupancy, ``rings`` has its mean by queue; ``window`` is of its longest
+    stretch of comparable samples, and the backlogs in it are means."""
 
     cause: tuple[Event, ...] = ()
     samples: int = 0
@@ -126,7 +126,9 @@ class Span:
                 if grown and any(grown):
                     total = self.cells.setdefault(name, [0] * len(grown))
                     self.cells[name] = [a + b for a, b in zip(total, grown, strict=True)]
-        self.window = between(base, last) or self.window
+        window = between(base, last)
+        if window and (self.window is None or window.seconds > self.window.seconds):
+            self.window = window
 
     def finish(self) -> Span:
         """To be called once after the last sample."""

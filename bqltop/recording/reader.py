@@ -37,7 +37,7 @@ SEGMENT = 1 << 20
 """Text kept unpacked as one piece. What is kept does not grow with the file, and neither does what a hostile one may take."""
 CACHED_SEGMENTS = 16
 MAX_EVENTS = 10_000
-MAX_STREAMS = 256
+MAX_STREAMS, MAX_STREAM = 256, 10**9
 MAX_TIME = 1 << 63
 
 _SAMPLE = re.compile(
@@ -168,7 +168,8 @@ class Recording:
 
     ``times`` are the samples' wall-clock times in ns, made to never go back: to find a time of day by. ``elapsed`` is ns
     since the first sample by the monotonic clock: somebody may have set the other. ``marks`` are the numbers of the samples that
-    carry an event; ``streams`` the devices' numbers. ``notice`` is None or one line about what is wrong
+    carry an event; ``streams`` the devices' numbers, ``stream_of`` that of each sample.
+    ``notice`` is None or one line about what is wrong
     with the file's end. Raises RecordingError for a file that is none, holds no sample, or is from a newer version.
     Any thread may ask for samples.
     """
@@ -178,15 +179,18 @@ class Recording:
         self._lock = threading.Lock()
         self.header: dict = {}
         self.notice: str | None = None
-        self.times, self.elapsed = array("q"), array("q")
+        self.times, self.elapsed, self._walls = array("q"), array("q"), array("q")
         self._instant: Instant = (0, 0)
         self.marks = array("L")
         self.moments = array("L")
         self._stream = 0
         self._starts, self._ends = array("Q"), array("Q")
         self.streams: list[int] = []
+        self.stream_of = array("L")
         self._events: dict[int, list[Event]] = {}
+        self._carriers: dict[int, tuple[Event, ...] | None] = {}
         self._pending: dict[int | None, list[Event]] = {}
+        self._pending_count = 0
         try:
             self._text = Text(self.path)
         except OSError as error:
@@ -231,6 +235,15 @@ class Recording:
         events = self._events.get(number)
         return replace(sample, events=(*events, *sample.events)) if events else sample
 
+    def events(self, number: int) -> tuple[Event, ...]:
+        """The events that ``sample`` has; only those a sample itself carries are read from the file, and but once. Raises
+        RecordingError."""
+        if number not in self._carriers:
+            return tuple(self._events.get(number, ()))
+        if self._carriers[number] is None:
+            self._carriers[number] = self.sample(number).events
+        return self._carriers[number]
+
     def samples(self, start_ns: int | None = None, end_ns: int | None = None) -> Iterator[Sample]:
         """The samples from one wall-clock time to another, both included."""
         first = 0 if start_ns is None else bisect_left(self.times, start_ns)
@@ -249,7 +262,7 @@ class Recording:
     @property
     def timeline(self) -> Timeline:
         """When the samples were taken."""
-        return Timeline(self.times, self.elapsed)
+        return Timeline(self._walls, self.elapsed)
 
     # ---- the index
 
@@ -306,23 +319,24 @@ class Recording:
             self._check(plain.get("schema"))
             self.header = self.header or plain
         elif "event" in plain:
-            if sum(map(len, self._pending.values())) >= MAX_EVENTS:
+            if self._pending_count >= MAX_EVENTS:
                 raise DecodeError(f"more than {MAX_EVENTS} events between two samples")
             stream = plain.get("stream")
             if stream is not None and type(stream) is not int:
                 raise DecodeError(f"line at byte {start} has no stream")
             self._pending.setdefault(stream, []).append(event_from_dict(plain["event"]))
+            self._pending_count += 1
         elif "queues" in plain:  # a sample whose names are in another order: somebody edited the file
             instant = plain.get("time_ns"), plain.get("monotonic_ns")
             stream = plain.get("stream", 0)
-            if type(stream) is not int:
-                raise DecodeError(f"line at byte {start} has no stream")
             self._note_sample(plain.get("schema"), instant, stream, bool(plain.get("events")), start, len(line))
 
     def _note_sample(self, schema: object, instant: Instant, stream: int, eventful: bool, start: int, length: int) -> None:
         self._check(schema)
         if not all(type(time) is int and -MAX_TIME <= time < MAX_TIME for time in instant):
             raise DecodeError(f"line at byte {start} has no time")
+        if type(stream) is not int or not 0 <= stream < MAX_STREAM:
+            raise DecodeError(f"line at byte {start} has no stream")
         if stream not in self.streams:
             if len(self.streams) == MAX_STREAMS:
                 raise DecodeError(f"more than {MAX_STREAMS} devices")
@@ -334,15 +348,20 @@ class Recording:
         if not number or stream <= self._stream:
             self.moments.append(number)
         self._stream = stream
+        self.stream_of.append(stream)
+        if eventful:
+            self._carriers[number] = None
         events = [event for whose in (None, stream) for event in self._pending.pop(whose, ())]
         if events:
             self._events[number] = events
+            self._pending_count -= len(events)
             eventful = True
         if eventful:
             self.marks.append(number)
 
     def _note_time(self, instant: Instant) -> None:
         before, self._instant = self._instant, instant
+        self._walls.append(instant[0])
         if not self.times:
             self.times.append(instant[0])
             self.elapsed.append(0)

@@ -6,6 +6,7 @@ called from any other thread and take effect at once.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -37,7 +38,8 @@ class Replay:
     reports and pipes). ``loop`` begins again at the end, ``hold`` waits there (for a screen) instead of ending.
 
     A position is a moment: one sample, or one of each device where several were recorded. ``paused``, ``position`` (of
-    the moment shown last, -1 before the first), ``at_end`` and ``notice`` tell the state.
+    the moment shown last, -1 before the first), ``landed`` (of the first one shown after the last jump), ``at_end`` and
+    ``notice`` tell the state.
     Raises RecordingError as Recording does. A sample further on that cannot be decoded ends the replay; ``notice`` says
     so.
     """
@@ -46,7 +48,8 @@ class Replay:
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.recording = Recording(path)
         recorded, moments = self.recording.timeline, self.recording.moments
-        self.times = array("q", (recorded.times[number] for number in moments))
+        self.times = array("q", (self.recording.times[number] for number in moments))
+        self.walls = array("q", (recorded.walls[number] for number in moments))
         self.elapsed = array("q", (recorded.elapsed[number] for number in moments))
         self.marks = array("L", sorted({bisect_right(moments, mark) - 1 for mark in self.recording.marks}))
         self.interval = self._recorded_interval()
@@ -61,6 +64,7 @@ class Replay:
         self._steps = 0
         self._jump: int | None = None
         self._jumps = 0
+        self.landed = 0
         self._shown_at: float | None = None
         self._closed = False
 
@@ -90,33 +94,45 @@ class Replay:
     @property
     def timeline(self) -> Timeline:
         """When the moments were."""
-        return Timeline(self.times, self.elapsed)
+        return Timeline(self.walls, self.elapsed)
 
     @property
     def at_end(self) -> bool:
         return self.position >= len(self.times) - 1
 
-    def preceding(self, seconds: float, most: int = 600) -> list[Sample]:
-        """Samples of the ``seconds`` before the present one, at most so many, evenly thinned: to fill charts after a
-        jump."""
-        with self._change:
-            last, jumps = self.position, self._jumps
-        if last <= 0:
-            return []
-        first = bisect_left(self.elapsed, self.elapsed[last] - int(seconds * 1e9), 0, last)
-        stride = max(1, -(-(last - first) // most))
-        return [
-            self._with_epoch(self.recording.sample(number), jumps)
-            for moment in range(first, last, stride)
-            for number in self._numbers(moment)
-        ]
+    def since(self, seconds: float, moment: int) -> int:
+        """The first moment within so many seconds before another."""
+        return bisect_left(self.elapsed, self.elapsed[max(0, moment)] - int(seconds * 1e9), 0, max(0, moment))
 
-    def events_before(self, most: int = 300) -> list[Sample]:
-        """The samples with events before the present moment, at most so many: to tell them after a jump."""
+    def samples(self, first: int, last: int, most: int | None = None) -> list[Sample]:
+        """The samples of moments first..last-1, at most so many of a device, evenly thinned: to fill charts. Of more queues
+        fewer: each takes its time to read. What cannot be read is left out, and ``notice`` says so."""
         with self._change:
-            last, jumps = self.position, self._jumps
-        marks = self.marks[: bisect_left(self.marks, max(0, last))][-most:]
-        return [self._with_epoch(self.recording.sample(number), jumps) for mark in marks for number in self._numbers(mark)]
+            jumps = self._jumps
+        most = most or max(150, 2400 // max(1, len(self.recording.first.queues)))
+        stride = max(1, -(-(last - first) // most))
+        numbers = (number for moment in range(first, last, stride) for number in self._numbers(moment))
+        return [self._with_epoch(sample, jumps) for sample in map(self._readable, numbers) if sample is not None]
+
+    def _readable(self, number: int) -> Sample | None:
+        try:
+            return self.recording.sample(number)
+        except RecordingError as error:
+            self.notice = self.notice if self._closed else str(error)
+            return None
+
+    def events_before(self, moment: int, most: int = 300) -> list[tuple[int, Event]]:
+        """The last events before a moment, each with its device's number."""
+        found: list[tuple[int, Event]] = []
+        for mark in self.marks[: bisect_left(self.marks, max(0, moment))][-most:]:
+            for number in self._numbers(mark):
+                with contextlib.suppress(RecordingError):
+                    found += ((self.recording.stream_of[number], event) for event in self.recording.events(number))
+        return found
+
+    def streams_at(self, moment: int) -> set[int]:
+        """The devices that there are samples of at a moment."""
+        return {self.recording.stream_of[number] for number in self._numbers(moment)}
 
     # ---- keys
 
@@ -221,7 +237,9 @@ class Replay:
             self.notice = self.notice if self._closed else str(error)
 
     def _with_epoch(self, sample: Sample, jumps: int) -> Sample:
-        return replace(sample, epoch=sample.epoch + jumps * JUMP_EPOCH) if jumps else sample
+        """With the number of jumps in its epoch, where a file cannot have put one."""
+        epoch = sample.epoch % JUMP_EPOCH + jumps * JUMP_EPOCH
+        return sample if epoch == sample.epoch else replace(sample, epoch=epoch)
 
     def _numbers(self, moment: int) -> range:
         """The numbers of a moment's samples."""
@@ -277,10 +295,10 @@ class Replay:
         """Go to the sample before the target, and let the next round step onto it."""
         target, self._jump = self._jump, None
         self._jumps += 1
-        if target == 0:
-            return self._show(0, 0)
-        self._steps = 1
-        return self._show(target - 1, target - 1)
+        self.landed = max(0, target - 1)
+        if target:
+            self._steps = 1
+        return self._show(self.landed, self.landed)
 
     def _target(self) -> int:
         """The moment to show next: far enough from the present one in recorded and, at this speed, in real time."""

@@ -33,25 +33,32 @@ def moment(text: str, span: tuple[int, int], zone: tzinfo | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """When each sample of a recording (or each moment of a replay) was taken: ``times`` by the wall clock in ns, made to
-    never go back, ``elapsed`` in ns since the first, by the clock that nobody sets. Never empty."""
+    """When each sample of a recording (or each moment of a replay) was taken: ``walls`` by the wall clock in ns, which
+    somebody may have set on the way, ``elapsed`` in ns since the first, by the clock that nobody sets. Never empty."""
 
-    times: Sequence[int]
+    walls: Sequence[int]
     elapsed: Sequence[int]
 
     def first_from(self, text: str, zone: tzinfo | None = None) -> int:
-        """The number of the first entry not before the moment that ``text`` names; how many there are where none is. ValueError
-        as ``moment``."""
-        return bisect_left(*self._place(text, zone))
+        """The number of the first entry not before the moment that ``text`` names, of a time of day the nearest such entry; how
+        many there are where none is. ValueError as ``moment``."""
+        if _RELATIVE.fullmatch(text.strip()):
+            return bisect_left(self.elapsed, self._passed(text))
+        named = moment(text, (self.walls[0], self.walls[-1]), zone)
+        later = (number for number, wall in enumerate(self.walls) if wall >= named)
+        return min(later, key=lambda number: self.walls[number], default=len(self.walls))
 
     def last_to(self, text: str, zone: tzinfo | None = None) -> int:
-        """The number of the last entry not after that moment; -1 where none is. ValueError as ``moment``."""
-        return bisect_right(*self._place(text, zone)) - 1
+        """The number of the last entry not after that moment, of a time of day the nearest; -1 where none is. ValueError as
+        ``moment``."""
+        if _RELATIVE.fullmatch(text.strip()):
+            return bisect_right(self.elapsed, self._passed(text)) - 1
+        named = moment(text, (self.walls[0], self.walls[-1]), zone)
+        sooner = (number for number in range(len(self.walls) - 1, -1, -1) if self.walls[number] <= named)
+        return max(sooner, key=lambda number: self.walls[number], default=-1)
 
-    def _place(self, text: str, zone: tzinfo | None) -> tuple[Sequence[int], int]:
-        """A time of day is the wall clock's; so long from the beginning or the end is by time that passed."""
-        axis = self.elapsed if _RELATIVE.fullmatch(text.strip()) else self.times
-        return axis, moment(text, (axis[0], axis[-1]), zone)
+    def _passed(self, text: str) -> int:
+        return moment(text, (self.elapsed[0], self.elapsed[-1]))
 
 
 def _time_of_day(found: re.Match, start_ns: int, zone: tzinfo | None) -> int:

@@ -152,7 +152,7 @@ class BqltopApp(App[int]):
             self.stream = sample.stream
         feed = self._feed_of(sample.stream)
         if self.tape is not None and self.tape.jumped(sample):
-            self._after_jump(sample.monotonic_ns)
+            self._after_jump(sample)
         feed.take(sample)
         self.tuner.take(sample)
         self.comparing.take(sample)
@@ -162,20 +162,25 @@ class BqltopApp(App[int]):
         self.going.take(sample)
         self.say(self.record.take(sample))
 
-    def _after_jump(self, there_ns: int) -> None:
-        """A replay has jumped: the charts and the events are what came before the place it jumped to. The tape may have
-        gone on since: what is yet to be taken is left out."""
-        before, told = self.tape.replay.preceding(self.live.view.span_s), self.tape.replay.events_before()
-        for stream, feed in self.feeds.items():
-            feed.refill(_of(stream, before, there_ns))
-            feed.retell(_of(stream, told, there_ns))
+    def _after_jump(self, there: Sample) -> None:
+        """A replay has jumped: the devices, charts and events are those of the place it jumped to."""
+        past = self.tape.past(self.live.view.span_s)
+        for stream in self.feeds.keys() - past.keys() - {there.stream}:
+            self.forget(stream)
+        for stream in past.keys() - self.going.dropped:
+            samples, told = past[stream]
+            feed = self._feed_of(stream)
+            feed.refill(samples)
+            feed.retell(told, there.time_ns)
+        if self.stream not in self.feeds:
+            self.show_stream(there.stream)
+        self.live.view = replace(self.live.view, device=self._place())
 
-    def refill(self) -> None:
-        """The charts of a replay have another span."""
-        before = self.tape.replay.preceding(self.live.view.span_s)
+    def reach_back(self) -> None:
+        """The chart of a replay has another span: what is missing of it is read."""
+        older = self.tape.earlier(self.live.view.span_s)
         for stream, feed in self.feeds.items():
-            if feed.sample is not None and feed.sample.present:
-                feed.refill([*_of(stream, before, feed.sample.monotonic_ns), feed.sample])
+            feed.reach_back(sample for sample in older if sample.stream == stream)
 
     def say(self, text: str | None) -> None:
         """One line for some seconds, in place of the key hints; None says nothing."""
@@ -214,7 +219,7 @@ class BqltopApp(App[int]):
 
     def _draw_due(self) -> None:
         self._due = None
-        if self.screen is self.live:
+        if self.screen_stack and self.screen is self.live:
             self.draw_now()
 
     def draw_now(self) -> None:
@@ -340,8 +345,3 @@ class BqltopApp(App[int]):
         self.interval_s = INTERVALS_S[max(0, min(len(INTERVALS_S) - 1, nearest - steps))]
         self.source.interval = self.interval_s
         self.draw_now()
-
-
-def _of(stream: int, samples: list[Sample], before_ns: int) -> list[Sample]:
-    """Those of one stream, taken before a moment (CLOCK_MONOTONIC)."""
-    return [sample for sample in samples if sample.stream == stream and sample.monotonic_ns < before_ns]

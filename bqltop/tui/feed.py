@@ -66,16 +66,27 @@ class Feed:
 
     def refill(self, samples: Iterable[Sample]) -> None:
         """Another past: that of the place in a recording to which a replay has jumped."""
-        self.history = History()
+        self.history, self._smoother = History(), Smoother()
         for sample in samples:
+            self._sample = sample
+            self._smoother.add(sample)
             if sample.present:
                 self.history.add(sample)
 
-    def retell(self, samples: Iterable[Sample]) -> None:
-        """Other events: those of the samples before the place to which a replay has jumped."""
-        self.log, self.marks = EventLog(), []
+    def reach_back(self, samples: Iterable[Sample]) -> None:
+        """More of the past, from before what there is."""
+        older = History()
         for sample in samples:
-            self._log(self._finder.feed(sample))
+            if sample.present:
+                older.add(sample)
+        self.history.precede(older)
+
+    def retell(self, events: Iterable[Event], until_ns: int) -> None:
+        """Other events: those before the place to which a replay has jumped. Where they are not in the file but found in the
+        samples, those found before that moment (CLOCK_REALTIME) stay."""
+        kept = () if isinstance(self._finder, Retold) else [event for event in self.log if event.time_ns < until_ns]
+        self.log, self.marks = EventLog(), []
+        self._log(sorted({*kept, *events}, key=lambda event: event.time_ns))
 
     def _log(self, events: Iterable[Event]) -> None:
         self.marks.extend(event.time_ns for event in self.log.add(events) if event.kind == "setting")

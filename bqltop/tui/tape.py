@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bqltop.model import Sample
+from bqltop.model import Event, Sample
 from bqltop.recording.replay import JUMP_EPOCH, MAX_SPEED, Replay
 
 BADGE = "REPLAY"
@@ -18,6 +18,7 @@ class Tape:
         self.replay = replay
         self._say = say
         self._jumps = 0
+        self._charted_from = 0
         self._noticed: str | None = None
 
     @property
@@ -53,6 +54,25 @@ class Tape:
         jumps = sample.epoch // JUMP_EPOCH
         changed, self._jumps = jumps != self._jumps, jumps
         return changed
+
+    def past(self, span_s: float) -> dict[int, tuple[list[Sample], list[Event]]]:
+        """After a jump: the samples of a chart's span and the events before the place it jumped to, of every device that there
+        is something of."""
+        replay, landed = self.replay, self.replay.landed
+        self._charted_from = replay.since(span_s, landed)
+        found: dict[int, tuple[list[Sample], list[Event]]] = {stream: ([], []) for stream in replay.streams_at(landed)}
+        for sample in replay.samples(self._charted_from, landed):
+            found.setdefault(sample.stream, ([], []))[0].append(sample)
+        for stream, event in replay.events_before(landed):
+            if stream in found:
+                found[stream][1].append(event)
+        return found
+
+    def earlier(self, span_s: float) -> list[Sample]:
+        """What a chart of a longer span lacks: the samples from before those that were had so far."""
+        first, had = self.replay.since(span_s, self.replay.position), self._charted_from
+        self._charted_from = min(first, had)
+        return self.replay.samples(first, had) if first < had else []
 
     def look(self) -> None:
         """Say what the replay itself has to say, once: a recording that was cut off, a line that cannot be read."""

@@ -169,7 +169,7 @@ def test_a_clock_that_was_set_back_changes_neither_pace_nor_jumps(tmp_path):
     player.wait_for(0)
     replay.seek_by(2.5)
     player.wait_for(25 - 36_000)
-    assert ticks(replay.preceding(1.0)) == [*range(15, 20), *range(20 - 36_000, 25 - 36_000)]
+    assert ticks(replay.samples(replay.since(1.0, 25), 25)) == [*range(15, 20), *range(20 - 36_000, 25 - 36_000)]
     replay.seek_by(-1)
     player.wait_for(15)
     assert replay._wait_for(25) == pytest.approx(1.0, abs=0.2)
@@ -194,23 +194,26 @@ def test_a_jump_is_of_one_moment_at_least(tmp_path):
 
 def test_the_events_before_a_place(playing):
     replay = playing.replay
-    replay.seek_to(30)
-    playing.wait_for(30)
-    assert ticks(replay.events_before()) == [10]
-    replay.seek_to(45)
-    playing.wait_for(45)
-    assert ticks(replay.events_before()) == [10, 40]
-    assert ticks(replay.events_before(1)) == [40]
+
+    def told(moment, *most):
+        return [round((event.time_ns - START_NS) / 1e8) for stream, event in replay.events_before(moment, *most) if stream == 0]
+
+    assert told(30) == [10]
+    assert told(45) == [10, 40]
+    assert told(45, 1) == [40]
+    assert told(40) == [10], "what happens at a moment is not before it"
 
 
 def test_what_came_before_for_the_charts(playing):
     replay = playing.replay
     replay.seek_to(30)
     playing.wait_for(30)
-    before = replay.preceding(1.0)
+    assert replay.landed == 29
+    assert replay.since(1.0, 30) == 20
+    before = replay.samples(20, 30)
     assert ticks(before) == list(range(20, 30))
     assert {one.epoch for one in before} == {JUMP_EPOCH}
-    assert len(replay.preceding(100, most=10)) <= 10
+    assert len(replay.samples(0, 30, most=10)) == 10
 
 
 def test_a_held_end_begins_again_on_resume(playing):

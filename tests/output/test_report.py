@@ -1,13 +1,14 @@
 """A report says what was set up, what changed when, and what the figures were on either side of it."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
-from made_up import cells, queue, sample, samples
+from made_up import START_NS, cells, queue, sample, samples
 
 from bqltop.cli import main
 from bqltop.model import Event
-from bqltop.recording import Recorder
+from bqltop.recording import Recorder, Recording
 from bqltop.recording.when import moment
 from bqltop.report import bars, report, table
 from bqltop.spans import cut
@@ -94,6 +95,52 @@ def test_a_last_span_that_is_too_short_says_so():
     text = report(items)
     assert "- span 2: Too short to say anything.\n" in text
     assert "Attached to" not in text
+
+
+def test_the_verdict_is_of_the_longest_stretch_not_of_the_last():
+    idle = [replace(sample(t), epoch=1, queues=(replace(queue(0, 100), drv_xoff=False, inflight=0, ring_used=0),))
+            for t in range(100, 110)]  # fmt: skip
+    said = report([*samples(100), *idle]).partition("## What it says")[2]
+    assert "Nothing is being sent" not in said
+
+
+def test_times_in_a_report_are_of_the_clock_that_nobody_sets():
+    items = [replace(item, time_ns=item.time_ns - (3600 * 10**9 if n >= 50 else 0)) for n, item in enumerate(samples(100))]
+    items[70] = replace(items[70], events=(Event(items[70].time_ns, "setting", "tuned"),))
+    text = report(items)
+    assert ", 9.9 s, 100 samples (10.1/s)" in text
+    assert "| +7.0 s |" in text
+
+
+def test_times_of_day_where_the_clock_was_set(tmp_path, capsys):
+    """Ahead by an hour for a second, then right again."""
+    items = [replace(s, time_ns=s.time_ns + (3600 * 10**9 if 20 <= n < 30 else 0)) for n, s in enumerate(samples(100))]
+    path = tmp_path / "x"
+    with Recorder(path) as recorder:
+        for item in items:
+            recorder.sample(item)
+    with Recording(path) as recording:
+        def utc(seconds):
+            return datetime.fromtimestamp(START_NS / 1e9 + seconds, UTC).isoformat()
+
+        timeline = recording.timeline
+        assert (timeline.first_from(utc(6)), timeline.last_to(utc(8))) == (60, 80)
+        assert timeline.first_from(utc(3602)) == 20
+        assert timeline.first_from(utc(9000)) == 100
+        assert timeline.last_to(utc(-9)) == -1
+
+
+def test_a_device_without_samples_there_is_left_out(tmp_path, capsys):
+    path = tmp_path / "x"
+    with Recorder(path) as recorder:
+        for tick in range(100):
+            recorder.sample(sample(tick))
+            if tick >= 60:
+                recorder.sample(sample(tick, stream=1))
+    assert main(["report", str(path), "--to", "+3s"]) == 0
+    assert capsys.readouterr().out.count("# bqltop report") == 1
+    assert main(["report", str(path)]) == 0
+    assert capsys.readouterr().out.count("# bqltop report") == 2
 
 
 def test_counters_that_begin_anew_spoil_nothing():

@@ -249,6 +249,10 @@ def test_cut_within_keeps_the_width_and_both_ends(text, width):
     assert line.cut_within("container-alpha", 9) == "cont…lpha"
 
 
+def test_a_name_of_letters_without_width_is_cut_too():
+    assert len(line.cut_within("ab" * 30 + "\u0301" * 4000, 20)) < 100
+
+
 @given(st.text(max_size=60))
 def test_no_control_character_reaches_the_terminal(text):
     assert line.literal(text).isprintable()

@@ -310,6 +310,18 @@ async def test_a_second_is_one_sample_at_least_where_the_past_is_thinned(fed_app
         assert app.live.view.cursor_ns == seen[-2]
 
 
+async def test_forward_is_never_backward_also_while_the_device_is_away(fed_app):
+    app = fed_app("veth", 1, away_after=100)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app.play(150)
+        here = app.live._frame.sample.monotonic_ns
+        await pilot.press("full_stop", "right")
+        assert app.live._frame.sample.monotonic_ns == here
+        assert app.live.view.cursor_ns is None
+        assert "AWAY" in text_of(app)
+
+
 async def test_going_from_event_to_event_ends_at_both_ends_and_moves_each_time(fed_app):
     app = fed_app("veth", 1)
     async with app.run_test(size=(120, 40)) as pilot:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -157,6 +159,172 @@ async def test_the_log_and_the_chart_of_a_replay_are_those_of_the_place_jumped_t
         assert app.feed.history.span[0] <= newest - 95 * 10**9
         assert app.feed.history.span[1] >= newest
         replay.close()
+
+
+def written(path, samples, events=()):
+    """A recording of these samples; ``events`` are (before which sample, event, stream)."""
+    with Recorder(path) as recorder:
+        for number, sample in enumerate(samples):
+            for before, event, stream in events:
+                if before == number:
+                    recorder.event(event, stream)
+            recorder.sample(sample)
+            while recorder._waiting.qsize() > 100:
+                time.sleep(0.01)
+    return path
+
+
+def spoilt(path, number):
+    """The file with a sample that cannot be decoded."""
+    lines = path.read_text().splitlines(keepends=True)
+    lines[number + 1] = re.sub(r'"busy":\d+', '"busy":"x"', lines[number + 1])
+    path.write_text("".join(lines))
+    return path
+
+
+@asynccontextmanager
+async def shown(path, **options):
+    """A replay that stands at its beginning, on the screen."""
+    replay = Replay(path, hold=True, **options)
+    replay.pause()
+    app = BqltopApp(replay)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(lambda: app.feeds)
+        yield app, replay, pilot
+        replay.close()
+
+
+async def at(app, replay, number):
+    await until(lambda: replay.position == number and app.feed.sample is not None
+                and app.feed.sample.time_ns == replay.walls[number])  # fmt: skip
+
+
+async def test_a_sample_in_the_past_that_cannot_be_read_is_left_out_and_said(tmp_path):
+    path = spoilt(written(tmp_path / "x.jsonl", FakeSource("veth").samples(200)), 100)
+    async with shown(path) as (app, replay, _):
+        replay.seek_to(150)
+        await at(app, replay, 150)
+        assert app.failure is None
+        assert len(app.feed.history) == 150
+        assert "sample 101" in replay.notice
+
+
+async def test_a_longer_span_adds_to_what_is_there_and_a_shorter_one_takes_nothing(tmp_path):
+    samples = list(FakeSource("veth").samples(900))
+    spike = tuple(replace(queue, ring_used=255) for queue in samples[301].queues)
+    low = [replace(s, queues=tuple(replace(queue, ring_used=3) for queue in s.queues)) for s in samples]
+    low[301] = replace(low[301], queues=spike)
+    async with shown(written(tmp_path / "x.jsonl", low)) as (app, replay, pilot):
+        replay.seek_to(880)
+        await at(app, replay, 880)
+        minute = len(app.feed.history)
+        assert 595 <= minute <= 605
+        await pilot.press("X", "X", "x", "x")
+        assert len(app.feed.history) == minute
+        await pilot.press("x")
+        assert len(app.feed.history) == 881
+        first, last = app.feed.history.span
+        assert app.feed.history.highest("ring_used", 0, first, last) == 255
+        replay.step(1)
+        await at(app, replay, 881)
+        assert len(app.feed.history) == 882
+
+
+async def test_a_longer_span_is_filled_also_while_the_device_is_away(tmp_path):
+    samples = [replace(s, present=n < 700) for n, s in enumerate(FakeSource("veth").samples(760))]
+    async with shown(written(tmp_path / "x.jsonl", samples)) as (app, replay, pilot):
+        replay.seek_to(750)
+        await at(app, replay, 750)
+        before = len(app.feed.history)
+        await pilot.press("x")
+        assert len(app.feed.history) == 700 > before
+
+
+async def test_every_device_of_a_recording_has_its_past_where_it_begins(tmp_path):
+    both = [replace(s, stream=stream) for s in FakeSource("veth").samples(300) for stream in (0, 1)]
+    events = [(100 + stream, Event(both[100].time_ns, "setting", f"of {stream}"), stream) for stream in (0, 1)]
+    replay = Replay(written(tmp_path / "x.jsonl", both, events), hold=True)
+    replay.pause()
+    replay.seek_to(200)
+    app = BqltopApp(replay)
+    async with app.run_test(size=(120, 40)):
+        await until(lambda: {len(feed.history) for feed in app.feeds.values()} == {201} and len(app.feeds) == 2)
+        for stream, feed in app.feeds.items():
+            assert [event.text for event in feed.events if event.kind == "setting"] == [f"of {stream}"]
+        replay.close()
+
+
+async def test_a_device_that_was_not_watched_there_has_no_tab_there(tmp_path):
+    samples = [replace(s, stream=stream) for n, s in enumerate(FakeSource("veth").samples(900))
+               for stream in (0, 1) if stream or n < 100]  # fmt: skip
+    async with shown(written(tmp_path / "x.jsonl", samples)) as (app, replay, _):
+        await until(lambda: len(app.feeds) == 2)
+        assert app.stream == 0
+        replay.seek_to(800)
+        await until(lambda: replay.position == 800 and list(app.feeds) == [1])
+        await at(app, replay, 800)
+        assert app.stream == 1
+        replay.seek_to(50)
+        await until(lambda: replay.position == 50 and sorted(app.feeds) == [0, 1])
+
+
+async def test_events_of_before_a_reboot_are_told(tmp_path):
+    samples = list(FakeSource("veth").samples(200))
+    booted = [replace(s, monotonic_ns=s.monotonic_ns - (samples[100].monotonic_ns - 1 if n >= 100 else 0))
+              for n, s in enumerate(samples)]  # fmt: skip
+    events = [(n, Event(samples[n].time_ns, "setting", name), None) for n, name in ((50, "A"), (120, "B"))]
+    async with shown(written(tmp_path / "x.jsonl", booted, events)) as (app, replay, _):
+        replay.seek_to(150)
+        await at(app, replay, 150)
+        assert [event.text for event in app.feed.events if event.kind == "setting"] == ["A", "B"]
+
+
+async def test_where_events_are_found_a_jump_invents_none_and_loses_none(tmp_path):
+    """The output of --json has no header, and no events but the device's own."""
+    samples = list(FakeSource("veth").samples(300))
+    grown = [replace(s, queues=tuple(replace(queue, limit=16 + n // 5, limit_max=10**6) for queue in s.queues))
+             for n, s in enumerate(samples)]  # fmt: skip
+    grown[150:] = [replace(s, queues=tuple(replace(queue, limit=400) for queue in s.queues)) for s in grown[150:]]
+    path = written(tmp_path / "x.jsonl", grown)
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+    async with shown(path) as (app, replay, _):
+        def limits():
+            return [event.text for event in app.feed.events if event.kind == "limit"]
+
+        replay.seek_to(140)
+        await at(app, replay, 140)
+        assert limits() == []
+        replay.step(20)
+        await at(app, replay, 160)
+        found = limits()
+        assert len(found) == 1
+        replay.seek_to(155)
+        await at(app, replay, 155)
+        assert limits() == found
+
+
+async def test_an_epoch_of_a_file_is_no_jump(tmp_path):
+    samples = [replace(s, epoch=(n % 2) * 10**6) for n, s in enumerate(FakeSource("veth").samples(60))]
+    async with shown(written(tmp_path / "x.jsonl", samples)) as (app, replay, _):
+        replay.speed = 100.0
+        replay.resume()
+        await until(lambda: app.feed.sample.time_ns == samples[-1].time_ns)
+        assert app.tape._jumps == 0
+
+
+async def test_the_end_is_shown_though_a_page_was_open_when_it_came(recording):
+    async with shown(recording) as (app, replay, pilot):
+        replay.seek_to(1150)
+        await at(app, replay, 1150)
+        replay.speed = 100.0
+        await pilot.press("question_mark")
+        replay.resume()
+        await until(lambda: replay.at_end)
+        await asyncio.sleep(0.3)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "END" in text_of(app)
+        assert "02:00/02:00" in text_of(app)
 
 
 def test_places_on_a_tape():

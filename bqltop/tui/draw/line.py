@@ -35,11 +35,11 @@ def cut_within(text: str, width: int) -> str:
     """As ``cut``, but the ellipsis stands in the middle: names that begin alike end differently."""
     if width <= 2 or cell_len(text) <= width:
         return cut(text, width)
-    tail = ""
-    for letter in reversed(text):
-        if cell_len(letter + tail) > (width - 1) // 2:
-            break
-        tail = letter + tail
+    end, room = len(text), (width - 1) // 2
+    while end > len(text) - width and cell_len(text[end - 1]) <= room:
+        end -= 1
+        room -= cell_len(text[end])
+    tail = text[end:]
     return set_cell_size(text, width - 1 - cell_len(tail)).rstrip() + "…" + tail
 
 

@@ -102,6 +102,10 @@ class LiveScreen(Screen):
 
     # -- drawing -------------------------------------------------------------------------------------------------
 
+    def on_screen_resume(self) -> None:
+        """Under another screen nothing was drawn, and of a replay that stands nothing more comes."""
+        self.app.draw_now()
+
     def show(self, frame: Frame, badges: tuple[str, ...] = (), still: bool = False) -> None:
         """Draw ``frame``, unless the drawing is paused: then the header alone. ``badges`` are for the header."""
         before, self.view = self.view, replace(self.view, badges=badges, still=still)
@@ -180,7 +184,7 @@ class LiveScreen(Screen):
         """A longer or a shorter span of time in the chart."""
         self._change(zoom=max(0, min(len(ZOOMS_S) - 1, self.view.zoom + by)))
         if self.app.tape is not None:
-            self.app.refill()
+            self.app.reach_back()
             self.app.draw_now()
 
     def action_move(self, samples: int) -> None:
@@ -189,7 +193,7 @@ class LiveScreen(Screen):
             self.app.tape.step(samples)
         elif self._frame is not None:
             here = self._frame.sample.monotonic_ns
-            self._look_at(self._frame.history.neighbour(here, samples))
+            self._look_from(here, self._frame.history.neighbour(here, samples), samples)
 
     def action_move_by(self, seconds: int) -> None:
         """Look at the sample so many seconds before or after the one shown, another one in any case: in the thinned past
@@ -199,7 +203,16 @@ class LiveScreen(Screen):
         elif self._frame is not None:
             here, history = self._frame.sample.monotonic_ns, self._frame.history
             there = history.neighbour(here + seconds * 10**9, 0)
-            self._look_at(history.neighbour(here, 1 if seconds > 0 else -1) if there == here else there)
+            if there is not None and (there - here) * seconds <= 0:  # none so near, or the device is away
+                there = history.neighbour(here, 1 if seconds > 0 else -1)
+            self._look_from(here, there, seconds)
+
+    def _look_from(self, here: int, there: int | None, direction: int) -> None:
+        """Look at another moment, unless it lies the other way: while the device is away, the newest is one of the past."""
+        if there is not None and (there - here) * direction < 0:
+            self.say("nothing was seen after this moment")
+        else:
+            self._look_at(there)
 
     def action_event(self, direction: int) -> None:
         """Look at the next moment at which something happened, or the one before."""

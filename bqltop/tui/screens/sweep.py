@@ -15,7 +15,6 @@ from bqltop.tui.draw import sweep as draw
 from bqltop.tui.screens.page import PageScreen
 from bqltop.tui.sweeping import Sweeping
 
-
 TURNING = ("pageup", "pagedown", "up", "down")
 
 
