@@ -177,6 +177,8 @@ def test_counters_that_the_driver_resets_go_on_from_where_they_were(bench):
     sent = after[-1].queues[0].packets - before.packets
     assert 1000 < queued[-1] - before.queued <= sent
     assert largest(after[-1].queues[0].completion_size_histogram) < 1 << 20
+    sizes = [sum(sample.queues[0].completion_size_histogram) for sample in (after[0], after[-1])]
+    assert sizes[1] > sizes[0] > 0, "completions are counted on at once"
 
 
 def test_with_a_breakpoint_every_completion_is_seen_by_itself():

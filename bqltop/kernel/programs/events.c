@@ -25,27 +25,31 @@ int on_start_xmit(struct bpf_raw_tracepoint_args *ctx)
 #endif
 
 #if BQL
-/* dql_reset() sets the counter to 0. That is seen as a step no completion makes: back by more than a look that was overtaken is
- * late, or forward by more than any ring holds. */
-static __always_inline bool was_reset(s32 step)
-{
-	return step < -(1 << 24) || step > 1 << 28;
-}
+#define LARGEST_COMPLETION (1 << 28)	/* more than any ring holds: such a step forward is dql_reset(), which sets the counter to 0 */
 
 /* What was completed since the last look, as one completion. Looks come from two CPUs: the exchange gives each stretch
- * to one of them, and a look that was overtaken is dropped. */
-static __always_inline void count_completion(struct queue_cell *cell, u32 completed)
+ * to one of them, and a look that was overtaken is dropped. A counter that is behind is looked at again: then it is level with
+ * the other CPU's look, unless it was reset. */
+static __always_inline void count_completion(struct queue_cell *cell, u64 txq, u32 completed)
 {
 	u64 seen = cell->completed_seen, now, before;
+	s32 step = completed - (u32)seen;
 
-	if (seen && (s32)(completed - (u32)seen) <= 0 && !was_reset(completed - (u32)seen))
+	if (seen && step < 0) {
+		load(completed, netdev_queue, txq, OFF_netdev_queue_dql + OFF_dql_num_completed);
+		step = completed - (u32)seen;
+		if (step >= 0)
+			return;
+	}
+	if (seen && !step)
 		return;
 	seen = __sync_lock_test_and_set(&cell->completed_seen, completed | (1ULL << 32));
 	now = bpf_ktime_get_ns();
 	before = __sync_lock_test_and_set(&cell->completed_at, now);
-	if (!seen || (s32)(completed - (u32)seen) <= 0 || was_reset(completed - (u32)seen) || now < before)
+	step = completed - (u32)seen;
+	if (!seen || step <= 0 || step > LARGEST_COMPLETION || now < before)
 		return;
-	count(cell->completion_size, completed - (u32)seen);
+	count(cell->completion_size, step);
 	count(cell->completion_interval, now - before);
 }
 
@@ -73,7 +77,7 @@ static __always_inline void look_at_bql(struct queue_cell *cell, u32 queue, bool
 		count_inflight(cell, queued, completed);
 	}
 #ifndef EVERY_COMPLETION	/* then programs/complete.c counts them */
-	count_completion(cell, completed);
+	count_completion(cell, txq, completed);
 #endif
 }
 #endif
