@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from bqltop import format as fmt
 from bqltop import histogram
-from bqltop.clock import passed_ns
 from bqltop.eventlog import finder
 from bqltop.model import Event, Sample, Unit
-from bqltop.spans import CUTTING, SETTLE_S, Span, cut, rank
+from bqltop.spans import CUTTING, SETTLE_S, Span, cut, passed, rank
 from bqltop.verdict import judge
 
 WIDTH = 76
@@ -25,8 +24,9 @@ MOST_BARS = 8
 SPANS_A_TABLE = 4
 MOST_QUEUES = 8
 BAR = 30
-SETTLED_NS = 60 * 10**9
-"""An event may be told so long after it happened: of what was found at attaching."""
+OLDEST_NS = 60 * 10**9
+"""What the first sample tells of may have happened so long before it: it was found at attaching."""
+
 
 class NoSamples(ValueError):
     """Nothing to report of."""
@@ -72,9 +72,9 @@ class _Log:
     def passing(self, samples: Iterable[Sample]) -> Iterable[Sample]:
         for sample in samples:
             before, self._last = self._last, sample
-            earliest = self.lasted_ns if before else -SETTLED_NS
+            earliest = self.lasted_ns if before else -OLDEST_NS
             if before:
-                self.lasted_ns += passed_ns((before.time_ns, before.monotonic_ns), (sample.time_ns, sample.monotonic_ns))
+                self.lasted_ns += passed(before, sample)
             for event in self._finder.feed(sample):
                 if all(event != other for _, other in self.told[-50:]):
                     ago = sample.time_ns - event.time_ns

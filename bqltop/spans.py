@@ -73,7 +73,7 @@ class Span:
         """Begin anew with ``sample``: so soon after the change before there is no span of its own, and what was seen since
         was of a set-up that is gone."""
         self.cause += causes
-        self._changed_ns = self.lasted_ns + _passed(before, sample)
+        self._changed_ns = self.lasted_ns + passed(before, sample)
         self.seconds, self.window, self._base = 0.0, None, None
         for gathered in (self.figures, self.cells, self.ring, self._rings, self._backlogs):
             gathered.clear()
@@ -81,7 +81,7 @@ class Span:
     def add(self, before: Sample | None, sample: Sample, columns: dict[str, Sequence[float]]) -> None:
         """Take a sample with its charted columns; ``before`` is the sample before it."""
         if self.first:
-            self.lasted_ns += _passed(before, sample)
+            self.lasted_ns += passed(before, sample)
         self.first, self.last = self.first or sample, sample
         self.samples += 1
         if self.cause and self.lasted_ns - self._changed_ns < SETTLE_S * 1e9:
@@ -157,7 +157,8 @@ class Span:
         return histogram.percentile(self.cells.get(name), share)
 
 
-def _passed(before: Sample, sample: Sample) -> int:
+def passed(before: Sample, sample: Sample) -> int:
+    """Nanoseconds between two samples, also across another boot of the host."""
     return passed_ns((before.time_ns, before.monotonic_ns), (sample.time_ns, sample.monotonic_ns))
 
 
@@ -172,7 +173,7 @@ def cut(samples: Iterable[Sample]) -> Iterator[Span]:
     span, before = Span(), None
     for sample in samples:
         causes = tuple(event for event in sample.events if event.kind in CUTTING)
-        if causes and before is not None and span.lasted_ns + _passed(before, sample) >= SHORTEST_S * 1e9:
+        if causes and before is not None and span.lasted_ns + passed(before, sample) >= SHORTEST_S * 1e9:
             yield span.finish()
             span = Span(cause=causes)
         elif causes and before is not None:

@@ -176,9 +176,9 @@ class BqltopApp(App[int]):
             self.show_stream(there.stream)
         self.live.view = replace(self.live.view, device=self._place())
 
-    def reach_back(self) -> None:
-        """The chart of a replay has another span: what is missing of it is read."""
-        older = self.tape.earlier(self.live.view.span_s)
+    def reach_back(self, span_s: float) -> None:
+        """The chart of a replay gets another span: what is missing of it is read."""
+        older = self.tape.earlier(span_s)
         for stream, feed in self.feeds.items():
             feed.reach_back(sample for sample in older if sample.stream == stream)
 

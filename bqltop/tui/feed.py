@@ -53,11 +53,8 @@ class Feed:
     def take(self, sample: Sample) -> None:
         """Add one sample."""
         came_or_went = self._sample is None or self._sample.present != sample.present
-        self._sample = sample
         self.taken += 1
-        self._smoother.add(sample)
-        if sample.present:
-            self.history.add(sample)
+        self._keep(sample)
         self._log(self._finder.feed(sample))
         if came_or_went:
             self._judged_ns = sample.monotonic_ns - JUDGE_EVERY_NS
@@ -68,10 +65,13 @@ class Feed:
         """Another past: that of the place in a recording to which a replay has jumped."""
         self.history, self._smoother = History(), Smoother()
         for sample in samples:
-            self._sample = sample
-            self._smoother.add(sample)
-            if sample.present:
-                self.history.add(sample)
+            self._keep(sample)
+
+    def _keep(self, sample: Sample) -> None:
+        self._sample = sample
+        self._smoother.add(sample)
+        if sample.present:
+            self.history.add(sample)
 
     def reach_back(self, samples: Iterable[Sample]) -> None:
         """More of the past, from before what there is."""

@@ -182,10 +182,10 @@ class LiveScreen(Screen):
 
     def action_zoom(self, by: int) -> None:
         """A longer or a shorter span of time in the chart."""
-        self._change(zoom=max(0, min(len(ZOOMS_S) - 1, self.view.zoom + by)))
+        zoom = max(0, min(len(ZOOMS_S) - 1, self.view.zoom + by))
         if self.app.tape is not None:
-            self.app.reach_back()
-            self.app.draw_now()
+            self.app.reach_back(ZOOMS_S[zoom])
+        self._change(zoom=zoom)
 
     def action_move(self, samples: int) -> None:
         """Look at the sample so many before or after the one shown; drawing is paused from then on."""
